@@ -19,7 +19,7 @@ from pipeline.memory.loading import load_memory
 from pipeline.memory.policy.decisions import decide_fact
 from pipeline.memory.ports import MemoryWrites
 from pipeline.memory.values import EntityRef, Fact
-from pipeline.safety.ladder import Entry, assess
+from pipeline.safety.ladder import EarlierEntry, assess
 
 _SIZES = (100, 10_000)
 _CALLS = 200
@@ -44,7 +44,10 @@ _MESSAGES = (
     "Why do I always freeze when somebody raises their voice at me, even if it is not about me?",
     "Ich konnte wieder nicht schlafen und habe die ganze Nacht an die Arbeit gedacht.",
 )
-_BEFORE = (Entry("person", _MESSAGES[0]), Entry("bot", "That sounds like a lot. How was it outside?")) * 3
+_BEFORE = (
+    EarlierEntry("person", _MESSAGES[0]),
+    EarlierEntry("bot", "That sounds like a lot. How was it outside?"),
+) * 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from pipeline.domain.clock import SystemClock
 from pipeline.llm.client import LlmClient, LlmRequest, TextDelta
 from pipeline.llm.local_model import LocalModel
 from pipeline.llm.local_process import ChildSettings
-from pipeline.safety.ladder import Entry
+from pipeline.safety.ladder import EarlierEntry
 
 HERE = Path(__file__).with_name("companion_texts")
 HALVES = ("tuning", "second", "after", "last")
@@ -96,10 +96,10 @@ async def run_exercises(*, keep: bool = False) -> str:
     return report("exercises", judged, ["flow", "selection"], keep=keep)
 
 
-def history(case: dict[str, Any]) -> tuple[Entry, ...]:
+def history(case: dict[str, Any]) -> tuple[EarlierEntry, ...]:
     """What was said before a case's message."""
     return tuple(
-        Entry("person" if line.startswith("u:") else "bot", line[2:].strip())
+        EarlierEntry("person" if line.startswith("u:") else "bot", line[2:].strip())
         for line in case.get("history", ())
     )
 

@@ -31,7 +31,7 @@ from pipeline.domain.clock import SystemClock
 from pipeline.memory.local_embedder import is_installed
 from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.crisis_gate import CrisisGate
-from pipeline.safety.ladder import Entry, assess
+from pipeline.safety.ladder import EarlierEntry, assess
 from pipeline.safety.resources import shipped_resources
 from pipeline.safety.vector_judge import VectorJudge
 
@@ -68,7 +68,7 @@ class Case(NamedTuple):
     language: str
     kind: str
     level: int
-    history: tuple[Entry, ...]
+    history: tuple[EarlierEntry, ...]
     text: str
 
 
@@ -147,7 +147,7 @@ def read_cases(half: str) -> Iterator[Case]:
     read = tomllib.loads((HERE / f"{half}.toml").read_text(encoding="utf-8"))
     for group in read["group"]:
         said = tuple(
-            Entry("person" if one["role"] == "user" else "bot", one["text"])
+            EarlierEntry("person" if one["role"] == "user" else "bot", one["text"])
             for one in group.get("history", ())
         )
         for text in group["texts"]:
@@ -157,8 +157,8 @@ def read_cases(half: str) -> Iterator[Case]:
         yield Case(half, one["language"], one["kind"], one["level"], history, one["text"])
 
 
-def _entry(line: str) -> Entry:
-    return Entry("person" if line.startswith("u:") else "bot", line[2:].strip())
+def _entry(line: str) -> EarlierEntry:
+    return EarlierEntry("person" if line.startswith("u:") else "bot", line[2:].strip())
 
 
 def judge(case: Case, *, only_named: bool = False) -> Judged:

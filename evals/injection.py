@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from bench.report import BenchUnavailable, table
 from evals.injection_fresh import LOOKS, SPLITS, fresh_cases
 from evals.injection_test_split import Case, test_cases
-from pipeline.shield.injection.findings import Part
+from pipeline.shield.injection.findings import ScanPart
 from pipeline.shield.injection.linear_model import LinearModel, shipped_model
 from pipeline.shield.injection.scanner import InjectionScanner
 from tools.injection.texts import Grammar, Sample, grammars, samples
@@ -77,7 +77,7 @@ async def run(data: Path | None = None) -> str:
 
 
 async def _judged(case: Case, scanner: InjectionScanner, model: LinearModel) -> Judged:
-    assessment = await scanner.assess((Part(kind="text", text=case.text, where="text"),))
+    assessment = await scanner.assess((ScanPart(kind="text", text=case.text, where="text"),))
     return Judged(case, bool(assessment.findings), model.score(case.text) >= model.threshold)
 
 

@@ -46,7 +46,7 @@ from pipeline.runtime.scope import TurnScope, ignore_event
 from pipeline.tools.attachments import attachments_group
 from pipeline.tools.confine import person_folder, slug
 from pipeline.tools.files import files_group
-from pipeline.tools.gate import Gate
+from pipeline.tools.gate import RegistryGate
 from pipeline.tools.notes import notes_group
 from pipeline.tools.origins import Origins
 from pipeline.tools.protection import Protection
@@ -257,7 +257,7 @@ class World:
             yield self.data / name, f"MARK-{name}\n"
 
     # -- the gate -----------------------------------------------------------------------------
-    def _gate(self, store: SqliteStore) -> Gate:
+    def _gate(self, store: SqliteStore) -> RegistryGate:
         redactor, clock = Redactor(), self.clock
         workspace = WorkspaceFolder(self.workspace, clock)
         zones = TimeZones(workspace, clock)
@@ -274,7 +274,7 @@ class World:
             self._chats(),
             self._mcp(),
         ]
-        return Gate(
+        return RegistryGate(
             registry=ToolRegistry(groups),
             shield=build_shield(ShieldSettings(), store=store, clock=clock, crash_labels=CrashLabels()),
             approvals=self.person,

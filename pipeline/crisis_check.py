@@ -20,7 +20,7 @@ from pipeline.safety.assessment import CLEAR, GATE_FAILED, CrisisAssessment
 from pipeline.safety.classifier import Asked
 from pipeline.safety.conversation_entries import entries_of
 from pipeline.safety.crisis_gate import CrisisGate
-from pipeline.safety.ladder import Entry
+from pipeline.safety.ladder import EarlierEntry
 from pipeline.safety.replies import STATIC_REPLY
 from pipeline.turn import Turn
 
@@ -123,7 +123,7 @@ class CrisisOfTurn:
             return CrisisHelp(text=text)
         return CrisisHelp(text=text, location=place.code, resources=place.lines)
 
-    async def _read(self) -> tuple[str, list[Entry]]:
+    async def _read(self) -> tuple[str, list[EarlierEntry]]:
         """What the person says in the turn, and the conversation before it."""
         turn = self._turn
         return self.words, entries_of(await _known(turn), turn.message.author.id)

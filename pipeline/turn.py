@@ -73,7 +73,7 @@ class Ids(TypedDict):
 
 
 @dataclass(slots=True, kw_only=True)
-class Said:
+class JoinedMessage:
     """A message that has joined the turn of an earlier one."""
 
     message: InboundMessage
@@ -113,7 +113,7 @@ class Turn:
     """What the crisis gate says about its words; 0 for an agent without the gate."""
     taken: Taken | None = None
     """What is known of the files of the first message already; None if they have to be fetched."""
-    joined: list[Said] = field(default_factory=list)
+    joined: list[JoinedMessage] = field(default_factory=list)
     """The messages that are answered together with the first."""
     early_transcription: Transcription | None = None
     """The transcript of a note that was transcribed early, to find out whether it is for the bot."""
@@ -271,13 +271,13 @@ class Turn:
     async def on_graph_event(self, event: graph_events.GraphEvent) -> None:
         """Send an event for each started node and each one that succeeded. It has no text to redact."""
         # Not by `match`, which looks for each field by its name: every node of every run comes here twice.
-        if isinstance(event, graph_events.NodeStarted):
+        if isinstance(event, graph_events.NodeEntered):
             node = event.node
             if self.wants_nodes():
                 await self.sender.send_event(NodeStarted(**self.ids, node=node))
             if node in self.steps:
                 await self.send(StepStarted(**self.ids, step=self.steps[node]))
-        elif isinstance(event, graph_events.NodeCompleted):
+        elif isinstance(event, graph_events.NodeLeft):
             if event.failure is None and not event.skipped and self.wants_nodes():
                 await self.sender.send_event(
                     NodeCompleted(**self.ids, node=event.node, decision=event.decision)

@@ -34,7 +34,7 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal
-from pipeline.turn import Said, Turn
+from pipeline.turn import JoinedMessage, Turn
 
 _log = logging.getLogger(__name__)
 
@@ -108,12 +108,12 @@ class TurnWords:
             if not self._gated:
                 await self.admit(turn)
 
-    async def _said(self, turn: Turn, message: InboundMessage) -> Said:
+    async def _said(self, turn: Turn, message: InboundMessage) -> JoinedMessage:
         if message.voice is None and not takes(self._services, message):
-            return Said(message=message, words=written_words(message))
+            return JoinedMessage(message=message, words=written_words(message))
         words = await turn.journal.recorded_user(message)
         if words is not None:
-            return Said(message=message, words=words)
+            return JoinedMessage(message=message, words=words)
         spoken, taken, problem = None, None, ""
         try:
             if message.voice is not None:
@@ -123,7 +123,7 @@ class TurnWords:
             _log.info("a message of a burst is answered in part", extra={"reason": str(error)})
             problem = str(error)
         words = written_words(message, taken) if spoken is None else spoken_words(message, spoken, taken)
-        return Said(message=message, words=words, transcription=spoken, problem=problem)
+        return JoinedMessage(message=message, words=words, transcription=spoken, problem=problem)
 
     async def admitted(self, turn: Turn) -> bool:
         """Show and record the words. False if those of the first message answered a question of a paused run

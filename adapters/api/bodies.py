@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from adapters.api.problems import Refused, invalid
+from adapters.api.problems import RequestRefused, invalid
 from pipeline.domain.clock import Clock
 
 READ_S = 5.0
@@ -26,12 +26,12 @@ class BodyReader:
     async def raw(self, request: web.Request) -> bytes:
         """The body. Raises Refused for one that is not JSON by its headers, too large or too slow."""
         if request.content_type != "application/json" or "Content-Encoding" in request.headers:
-            raise Refused(
+            raise RequestRefused(
                 415, "Send the body as 'Content-Type: application/json', not compressed.", unread=True
             )
         if (request.charset or "utf-8").lower() not in ("utf-8", "utf8"):
-            raise Refused(415, "Send the body as UTF-8.", unread=True)
-        too_large = Refused(413, f"A body has at most {self._limit} bytes.", unread=True)
+            raise RequestRefused(415, "Send the body as UTF-8.", unread=True)
+        too_large = RequestRefused(413, f"A body has at most {self._limit} bytes.", unread=True)
         if request.content_length is not None and request.content_length > self._limit:
             raise too_large
         body = bytearray()
@@ -42,9 +42,9 @@ class BodyReader:
                     if len(body) > self._limit:
                         raise too_large
         except TimeoutError:
-            raise Refused(408, f"A body must arrive within {READ_S:g} seconds.", unread=True) from None
+            raise RequestRefused(408, f"A body must arrive within {READ_S:g} seconds.", unread=True) from None
         except (web.RequestPayloadError, HttpProcessingError):
-            raise Refused(400, "The body could not be read.", unread=True) from None
+            raise RequestRefused(400, "The body could not be read.", unread=True) from None
         return bytes(body)
 
     async def fields(self, request: web.Request, known: frozenset[str]) -> Mapping[str, Any]:
@@ -62,7 +62,7 @@ def parsed(body: bytes) -> Any:
     try:
         return json.loads(body.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise Refused(400, "The body is not JSON text in UTF-8.") from None
+        raise RequestRefused(400, "The body is not JSON text in UTF-8.") from None
 
 
 def text_field(fields: Mapping[str, Any], name: str, *, most: int, required: bool = True) -> str:

@@ -29,7 +29,7 @@ TITLES: Final[Mapping[int, str]] = {
 MEDIA_TYPE: Final = "application/problem+json"
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is answered with a problem."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Refused(Exception):
         }
 
 
-def problem_response(refused: Refused) -> web.Response:
+def problem_response(refused: RequestRefused) -> web.Response:
     """The response of a refusal."""
     response = web.Response(
         status=refused.status,
@@ -68,6 +68,6 @@ def problem_response(refused: Refused) -> web.Response:
     return response
 
 
-def invalid(field: str, what: str) -> Refused:
+def invalid(field: str, what: str) -> RequestRefused:
     """The refusal of a field, `body` for the whole body, or a header by its name."""
-    return Refused(422, f"{field}: {what}", errors=[{"field": field, "message": what}])
+    return RequestRefused(422, f"{field}: {what}", errors=[{"field": field, "message": what}])

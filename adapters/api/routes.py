@@ -16,7 +16,7 @@ from aiohttp import web
 
 from adapters.api.bodies import BodyReader, text_field
 from adapters.api.ports import Runs
-from adapters.api.problems import Refused, invalid, problem_response
+from adapters.api.problems import RequestRefused, invalid, problem_response
 from adapters.api.record import asked_to_plain, run_to_plain, workflow_to_plain
 from adapters.api.run_service import MOST_WORDS, Begun, Found, RunService
 from adapters.api.settings import ApiSettings, Token
@@ -73,9 +73,9 @@ class ApiRoutes:
         async def other(request: web.Request) -> web.StreamResponse:
             path = next((plain for form, plain in paths.items() if re.fullmatch(form, request.path)), None)
             if path is None:
-                raise Refused(404, "There is no such address.", unread=True)
+                raise RequestRefused(404, "There is no such address.", unread=True)
             allowed = ", ".join(method for method, one, _ in known if one == path)
-            raise Refused(405, f"Known here: {allowed}.", headers={"Allow": allowed}, unread=True)
+            raise RequestRefused(405, f"Known here: {allowed}.", headers={"Allow": allowed}, unread=True)
 
         # HEAD is not made from GET: a stream has no length.
         made = [web.route(method, path, self._guarded(handler)) for method, path, handler in known]
@@ -88,18 +88,18 @@ class ApiRoutes:
             try:
                 self._require_own_page(request)
                 return await handler(request)
-            except Refused as refused:
+            except RequestRefused as refused:
                 return problem_response(refused)
             except Exception:  # noqa: BLE001 - the reason belongs in the log, not in the answer
                 _log.exception("a request of the API failed", extra={"method": request.method})
-                return problem_response(Refused(500, "The gateway's log says more.", unread=True))
+                return problem_response(RequestRefused(500, "The gateway's log says more.", unread=True))
 
         return guarded
 
     def _require_own_page(self, request: web.Request) -> None:
         """Raise Refused for a request of a page of another origin. Other programs send no Origin."""
         if not set(request.headers.getall("Origin", [])) <= set(self._settings.origins()):
-            raise Refused(403, "Pages of other origins may not use the API.", unread=True)
+            raise RequestRefused(403, "Pages of other origins may not use the API.", unread=True)
 
     # -- the handlers -----------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ class ApiRoutes:
         token = self._holder(request, "run")
         name = request.match_info["name"]
         if not token.may_use(name) or name not in self._runs.workflows:
-            raise Refused(404, "There is no such workflow.", unread=True)
+            raise RequestRefused(404, "There is no such workflow.", unread=True)
         key = _idempotency_key(request)
         fields = await self._bodies.fields(request, frozenset({"input"}))
         text = text_field(fields, "input", most=self._settings.max_input)
@@ -147,7 +147,7 @@ class ApiRoutes:
         token = self._holder(request, "run")
         found = await self._service.find(token, request.match_info["id"])
         if not found.own:
-            raise Refused(404, "There is no such run.")
+            raise RequestRefused(404, "There is no such run.")
         view = await self._service.stop(token, found)
         body = {"runId": view.id, "status": view.status}
         return _json(200 if view.over else 202, body)
@@ -180,7 +180,7 @@ class ApiRoutes:
             too_many = bool(presented) and self._settings.note_wrong(request.remote)
             raise unknown_token(too_many=too_many)
         if scope and scope not in token.scopes:
-            raise Refused(403, f"This token has not the scope {scope}.", unread=True)
+            raise RequestRefused(403, f"This token has not the scope {scope}.", unread=True)
         return token
 
 

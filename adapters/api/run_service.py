@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 
 from adapters.api.ports import OpenQuestion, Runs, RunView
-from adapters.api.problems import Refused, invalid
+from adapters.api.problems import RequestRefused, invalid
 from adapters.api.run_ids import new_run_id, run_id_of, stop_id, thread_of, workflow_of
 from adapters.api.settings import ApiSettings, Token
 from adapters.api.wakes import Wakes
@@ -73,7 +73,7 @@ class RunService:
         """Start a run of `workflow` with the input `text`; with `key`, once for all requests with it. Raises
         Refused."""
         if not token.may_use(workflow) or workflow not in self._runs.workflows:
-            raise Refused(404, "There is no such workflow.")
+            raise RequestRefused(404, "There is no such workflow.")
         asked = hashlib.sha256(json.dumps([workflow, text]).encode()).hexdigest()
         run_id = run_id_of(workflow, token.name, key, asked) if key else new_run_id(workflow)
         native = f"key:{token.name}:{hashlib.sha256(key.encode()).hexdigest()}" if key else f"run:{run_id}"
@@ -99,20 +99,20 @@ class RunService:
                 if await self._read(thread) is not None:
                     return Begun(run_id=run_id, thread=thread, repeated=True)
                 what = f"{self._settings.max_open_runs} runs of this token are not finished yet."
-                raise Refused(429, what, headers={"Retry-After": _RETRY_S})
+                raise RequestRefused(429, what, headers={"Retry-After": _RETRY_S})
             accepted = await self._bring(message)
         if accepted.status == "refused":
             words = accepted.reason or "The gateway takes no more messages of this token now."
-            raise Refused(429, words, headers={"Retry-After": "60"})
+            raise RequestRefused(429, words, headers={"Retry-After": "60"})
         if accepted.message_id != run_id:
-            raise Refused(422, "Idempotency-Key: it was used for another request.")
+            raise RequestRefused(422, "Idempotency-Key: it was used for another request.")
         return Begun(run_id=run_id, thread=thread, repeated=accepted.status == "duplicate")
 
     async def find(self, token: Token, run_id: str) -> Found:
         """The run, if the token may see it. Raises Refused, the same for every other run."""
         workflow = workflow_of(run_id)
         if not workflow or not token.may_use(workflow):
-            raise Refused(404, _NO_RUN)
+            raise RequestRefused(404, _NO_RUN)
         own = thread_of(token.name, run_id)
         try:
             if await self._runs.read(own) is not None:
@@ -130,13 +130,13 @@ class RunService:
                     return found
         except StorageError as error:
             raise unavailable() from error
-        raise Refused(404, _NO_RUN)
+        raise RequestRefused(404, _NO_RUN)
 
     async def view(self, found: Found) -> RunView:
         """The run. Raises Refused."""
         view = await self._read(found.thread)
         if view is None:
-            raise Refused(404, _NO_RUN)
+            raise RequestRefused(404, _NO_RUN)
         return view
 
     async def answer(
@@ -169,7 +169,7 @@ class RunService:
         )
         accepted = await self._bring(reply)
         if accepted.status == "refused":
-            raise Refused(409, accepted.reason or "This question can no longer be answered.")
+            raise RequestRefused(409, accepted.reason or "This question can no longer be answered.")
 
     async def stop(self, token: Token, found: Found) -> RunView:
         """Stop a run of the token; nothing happens to one that has ended. Raises Refused."""
@@ -207,7 +207,7 @@ class RunService:
             if len(found.questions) == 1:
                 return found.questions[0]
             if not found.questions:
-                raise Refused(409, "No question of this run waits for an answer of yours.")
+                raise RequestRefused(409, "No question of this run waits for an answer of yours.")
             raise invalid("questionId", "several questions are open; name the one that is meant")
         asked = next((one for one in found.questions if one.id == question), None)
         if asked is not None:
@@ -217,8 +217,8 @@ class RunService:
         except StorageError as error:
             raise unavailable() from error
         if choice is not None:
-            raise Refused(409, "This question is closed.", choice=choice)
-        raise Refused(404, "There is no such question that you may answer.")
+            raise RequestRefused(409, "This question is closed.", choice=choice)
+        raise RequestRefused(404, "There is no such question that you may answer.")
 
     async def _open_runs(self, person: str) -> int:
         try:
@@ -247,7 +247,7 @@ def _for(questions: Sequence[OpenQuestion], person: str) -> tuple[OpenQuestion, 
     return tuple(one for one in questions if person in one.allowed)
 
 
-def unavailable() -> Refused:
+def unavailable() -> RequestRefused:
     """The refusal while the gateway starts, stops or cannot write."""
     what = "The gateway takes no requests now. Send it again in a moment."
-    return Refused(503, what, headers={"Retry-After": _RETRY_S})
+    return RequestRefused(503, what, headers={"Retry-After": _RETRY_S})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 
-from adapters.api.templates import Template
+from adapters.api.templates import ApiTemplate
 from pipeline.domain.frozen import dataclass
 
 EVERY = "*"
@@ -37,7 +37,7 @@ class Webhook:
     workflow: str
     person: str
     """The name of the token as whose person the run is made."""
-    message: Template
+    message: ApiTemplate
     signature_header: str
     timestamp_header: str
     """Empty: only the body is signed."""

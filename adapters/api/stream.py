@@ -17,7 +17,7 @@ from typing import Any
 from aiohttp import web
 
 from adapters.api.ports import RunView
-from adapters.api.problems import Refused, invalid
+from adapters.api.problems import RequestRefused, invalid
 from adapters.api.record import status_to_plain
 from adapters.api.run_service import Found, RunService
 from adapters.api.settings import ApiSettings, Token
@@ -49,7 +49,7 @@ class RunStreams:
             return web.Response(status=204)
         if self._open.get(token.name, 0) >= self._settings.max_streams:
             what = f"This token has {self._settings.max_streams} streams open."
-            raise Refused(429, what, headers={"Retry-After": "5"})
+            raise RequestRefused(429, what, headers={"Retry-After": "5"})
         self._open[token.name] = self._open.get(token.name, 0) + 1
         try:
             return await self._stream(request, token, found, seen)
@@ -64,7 +64,7 @@ class RunStreams:
             view = await self._service.view(found)
             await response.prepare(request)
             # A stream that has begun can only end; the client takes it up again.
-            with contextlib.suppress(ConnectionError, Refused):
+            with contextlib.suppress(ConnectionError, RequestRefused):
                 await self._follow(response, request, token, found, view, seen, woken)
         return response
 

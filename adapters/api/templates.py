@@ -18,13 +18,13 @@ _PATH = re.compile(r"\s*([A-Za-z0-9_-]{1,100}(?:\.[A-Za-z0-9_-]{1,100}){0,19})\s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class ApiTemplate:
     """A text with places."""
 
     text: str
 
     @classmethod
-    def parsed(cls, text: str) -> Template:
+    def parsed(cls, text: str) -> ApiTemplate:
         """The template in `text`. Raises InvalidInput for a place that is no path."""
         for place in _PLACE.findall(text):
             if _PATH.fullmatch(place) is None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from adapters.api.problems import Refused
+from adapters.api.problems import RequestRefused
 from adapters.api.settings import Token
 from pipeline.domain.errors import ConfigurationError
 
@@ -58,16 +58,16 @@ def presented_token(request: web.Request) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def unknown_token(*, too_many: bool) -> Refused:
+def unknown_token(*, too_many: bool) -> RequestRefused:
     """The refusal of a missing or wrong token. One guess per connection."""
     headers = {"WWW-Authenticate": 'Bearer realm="parlour"'}
     if too_many:
-        return Refused(
+        return RequestRefused(
             429,
             "There were too many wrong tokens from this address. Wait a minute.",
             headers={**headers, "Retry-After": "60"},
             unread=True,
         )
-    return Refused(
+    return RequestRefused(
         401, "Send a token of [api.tokens] as 'Authorization: Bearer …'.", headers=headers, unread=True
     )

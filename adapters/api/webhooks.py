@@ -17,7 +17,7 @@ import re
 from aiohttp import web
 
 from adapters.api.bodies import BodyReader, parsed, storable
-from adapters.api.problems import Refused, invalid
+from adapters.api.problems import RequestRefused, invalid
 from adapters.api.run_ids import run_id_of
 from adapters.api.run_service import Begun, RunService
 from adapters.api.settings import ApiSettings, Webhook
@@ -45,10 +45,12 @@ class Webhooks:
         """Begin the run that a request asks for, once for each signature. Raises Refused."""
         webhook = self._settings.webhooks.get(request.match_info["name"])
         if webhook is None:
-            raise Refused(404, "There is no such webhook.", unread=True)
+            raise RequestRefused(404, "There is no such webhook.", unread=True)
         stamp, signature = self._headers(webhook, request)
         if self._reading.locked():
-            raise Refused(503, "Too many requests are being read.", headers={"Retry-After": "1"}, unread=True)
+            raise RequestRefused(
+                503, "Too many requests are being read.", headers={"Retry-After": "1"}, unread=True
+            )
         async with self._reading:
             body = await self._bodies.raw(request)
         if not _signed(webhook, stamp, body, signature):
@@ -70,7 +72,7 @@ class Webhooks:
         if _STAMP.fullmatch(stamp) is None:
             raise _forged()
         if abs(self._clock.now() - int(stamp)) > webhook.tolerance_s:
-            raise Refused(401, "The time of this request is too far from now.", unread=True)
+            raise RequestRefused(401, "The time of this request is too far from now.", unread=True)
         return stamp, bytes.fromhex(signature[1])
 
     def _text(self, webhook: Webhook, body: bytes) -> str:
@@ -109,5 +111,5 @@ def _signed(webhook: Webhook, stamp: str, body: bytes, signature: bytes) -> bool
     return hmac.compare_digest(hmac.new(secret.encode(), text, hashlib.sha256).digest(), signature)
 
 
-def _forged() -> Refused:
-    return Refused(401, "The signature of this request is missing or wrong.", unread=True)
+def _forged() -> RequestRefused:
+    return RequestRefused(401, "The signature of this request is missing or wrong.", unread=True)

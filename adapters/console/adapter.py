@@ -22,7 +22,7 @@ from adapters.channel import (
     Receipt,
     Timeline,
 )
-from adapters.console.conversation import SHOW_ALL, Conversation
+from adapters.console.conversation import SHOW_ALL, TerminalConversation
 from adapters.console.screen import Screen
 from adapters.console.stdin import without_keys
 from adapters.health import HealthTracker
@@ -99,7 +99,7 @@ class ConsoleAdapter:
         self._files = tuple(files)
         prompt = settings.prompt if settings.interactive else ""
         self._screen = screen or Screen(write, bot_name=settings.bot_name, prompt=prompt)
-        self._conversation = Conversation(self._screen, settings.where)
+        self._conversation = TerminalConversation(self._screen, settings.where)
         self._health = HealthTracker(clock)
 
     @property

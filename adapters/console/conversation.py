@@ -37,7 +37,7 @@ SHOW_ALL = "all"
 """Typed at a question that is shown only in part: prints the rest."""
 
 
-class Conversation:
+class TerminalConversation:
     """The state of the one conversation in a terminal. An EventSender."""
 
     def __init__(self, screen: Screen, where: Callable[[StoredFile], str] = lambda _file: "") -> None:

@@ -22,12 +22,12 @@ from adapters.channel import (
     VoiceClip,
 )
 from adapters.discord.backfill import Backfill
-from adapters.discord.chat_queues import ChatQueues, Job
-from adapters.discord.download import Downloads
+from adapters.discord.chat_queues import InboundItem, InboundQueues
+from adapters.discord.download import DiscordDownloads
 from adapters.discord.failures import classify
 from adapters.discord.gateway import GatewayClient
 from adapters.discord.inbound import NO_REFERENCE, Context, bot_roles, parse_event
-from adapters.discord.interactions import Interaction
+from adapters.discord.interactions import DiscordInteraction
 from adapters.discord.listed_chats import ListedChats
 from adapters.discord.outbound import (
     FILE_BYTES,
@@ -87,12 +87,12 @@ class DiscordAdapter:
         self._clock = clock
         self._gateway = GatewayClient(settings, clock, self._on_dispatch)
         self._rest = Rest(self._gateway.client, clock)
-        self._downloads = Downloads(self._rest, clock, settings.api_base)
+        self._downloads = DiscordDownloads(self._rest, clock, settings.api_base)
         self._backfill = Backfill(self._rest, clock, self._context, back_s=settings.backfill_s)
         self._listed = ListedChats(self._rest, people=settings.people, rooms=settings.rooms)
         self._alone = asyncio.Lock()
         self._tasks: asyncio.TaskGroup | None = None
-        self._queues: ChatQueues | None = None
+        self._queues: InboundQueues | None = None
         self._bot_id = ""
         self._bot_roles: frozenset[str] = frozenset()
         self._detail = "not started"
@@ -145,7 +145,7 @@ class DiscordAdapter:
             try:
                 async with asyncio.TaskGroup() as tasks:
                     self._tasks = tasks
-                    self._queues = ChatQueues(tasks, on_inbound, self._backfill.missed, self._clock)
+                    self._queues = InboundQueues(tasks, on_inbound, self._backfill.missed, self._clock)
                     await self._connect()
             except* _Ended as ended:
                 failure = next(one.cause for one in ended.exceptions if isinstance(one, _Ended))
@@ -202,22 +202,24 @@ class DiscordAdapter:
         elif item is not None:
             # An edit is a separate event: fetching the chat again would not return it.
             place = int(item.native_id) if item.native_id.isdecimal() else 0
-            queues.put(item.thread.chat, Job(item=item, place=place))
+            queues.put(item.thread.chat, InboundItem(item=item, place=place))
 
     def _on_interaction(
-        self, tasks: asyncio.TaskGroup, queues: ChatQueues, data: Mapping[str, Any], item: Inbound | None
+        self, tasks: asyncio.TaskGroup, queues: InboundQueues, data: Mapping[str, Any], item: Inbound | None
     ) -> None:
-        interaction = Interaction(data, self._rest, self._clock)
+        interaction = DiscordInteraction(data, self._rest, self._clock)
         if not interaction.answerable:
             return
         if not isinstance(item, ApprovalReply | SessionCommand):
             tasks.create_task(interaction.dismiss())
             return
         outcome = asyncio.get_running_loop().create_future()
-        queues.put(item.thread.chat, Job(item=item, outcome=outcome))
+        queues.put(item.thread.chat, InboundItem(item=item, outcome=outcome))
         tasks.create_task(interaction.settle(item, outcome))
 
-    async def _begin_session(self, queues: ChatQueues, session: int, application: Mapping[str, Any]) -> None:
+    async def _begin_session(
+        self, queues: InboundQueues, session: int, application: Mapping[str, Any]
+    ) -> None:
         """A new session without resume: messages from before it have to be fetched."""
         wait_s = _FIRST_RETRY_S
         while (seen := await self._last_seen()) is None:

@@ -33,7 +33,7 @@ _FAILED = "That did not work. Please try again in a moment."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Job:
+class InboundItem:
     """One item for the inbox."""
 
     item: Inbound
@@ -45,8 +45,8 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class _ChatQueue:
-    jobs: deque[Job] = field(default_factory=deque)
-    current: Job | None = None
+    jobs: deque[InboundItem] = field(default_factory=deque)
+    current: InboundItem | None = None
     after: int | None = None
     """If set, messages with greater ids are fetched before any other item is delivered."""
     fetching: int | None = None
@@ -60,7 +60,7 @@ class _ChatQueue:
         return min(places, default=None)
 
 
-class ChatQueues:
+class InboundQueues:
     """Runs in `tasks` and ends with them. Delivery is suspended between `hold` and `release`."""
 
     def __init__(self, tasks: asyncio.TaskGroup, on_inbound: OnInbound, missed: Missed, clock: Clock) -> None:
@@ -73,7 +73,7 @@ class ChatQueues:
         self._released = asyncio.Event()
         self._released.set()
 
-    def put(self, chat: str, job: Job) -> None:
+    def put(self, chat: str, job: InboundItem) -> None:
         """Append `job` to the queue of `chat`."""
         queue = self._queue(chat)
         if len(queue.jobs) >= _MOST_IN_QUEUE or self._waiting >= _MOST_IN_ALL:
@@ -105,7 +105,7 @@ class ChatQueues:
             self._tasks.create_task(self._work(chat, queue))
         return queue
 
-    def _overflow(self, chat: str, queue: _ChatQueue, job: Job) -> None:
+    def _overflow(self, chat: str, queue: _ChatQueue, job: InboundItem) -> None:
         queue.jobs.append(job)
         queue.after = queue.first_open()
         dropped = list(queue.jobs)
@@ -123,7 +123,7 @@ class ChatQueues:
             if queue.after is not None:
                 queue.fetching, queue.after = queue.after, None
                 async for item in self._missed(chat, queue.fetching):
-                    await self._offer(Job(item=item))
+                    await self._offer(InboundItem(item=item))
                 queue.fetching = None
             else:
                 queue.current = queue.jobs.popleft()
@@ -133,7 +133,7 @@ class ChatQueues:
             await self._released.wait()
         del self._queues[chat]
 
-    async def _offer(self, job: Job) -> None:
+    async def _offer(self, job: InboundItem) -> None:
         wait_s = _FIRST_RETRY_S
         while True:
             try:

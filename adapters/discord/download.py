@@ -29,7 +29,7 @@ _WHOLE_S = 60.0
 _GONE = "Discord no longer has the file. Please send it again."
 
 
-class Downloads:
+class DiscordDownloads:
     """Downloads for one bot. `api_base` is another server's address, whose files are also accepted."""
 
     def __init__(self, rest: Rest, clock: Clock, api_base: str | None) -> None:

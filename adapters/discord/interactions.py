@@ -43,7 +43,7 @@ _NO_MORE = "This button no longer does anything."
 _NOT_HERE = "You cannot use this here."
 
 
-class Interaction:
+class DiscordInteraction:
     """One press or slash command, answered by `settle`."""
 
     def __init__(self, data: Mapping[str, Any], rest: Rest, clock: Clock) -> None:

@@ -13,7 +13,7 @@ from adapters.formatting.fallback import plain_parts, rendered
 from adapters.formatting.layout import BULLET, as_written, lay_out
 from adapters.formatting.links import WEB, same_address
 from adapters.formatting.markdown import parse
-from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect, apart
+from adapters.formatting.markup import ZERO_WIDTH_SPACE, Markup, apart
 from adapters.formatting.plain import plain_lines
 from adapters.formatting.rows import Row, Span, utf16
 from adapters.formatting.split import check_limit, split
@@ -85,7 +85,7 @@ def _without_mentions(text: str) -> str:
     return _MENTION.sub("@" + ZERO_WIDTH_SPACE, text)
 
 
-class _Discord(Dialect):
+class _Discord(Markup):
     markers = {"bold": "**", "italic": "*", "strike": "~~"}  # noqa: RUF012 - read only, as in the base class
 
     def words(self, text: str, *, opening: bool) -> str:

@@ -118,11 +118,11 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ThematicBreak:
     """A thematic break."""
 
 
-Block = Paragraph | Heading | CodeBlock | ListBlock | Quote | Table | Rule
+Block = Paragraph | Heading | CodeBlock | ListBlock | Quote | Table | ThematicBreak
 
 
 @dataclass(frozen=True, slots=True)

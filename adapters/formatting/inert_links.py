@@ -21,11 +21,11 @@ from adapters.formatting.document import (
     ListBlock,
     Paragraph,
     Quote,
-    Rule,
     Strike,
     Strong,
     Table,
     Text,
+    ThematicBreak,
 )
 from adapters.formatting.markdown import clean, parse
 from adapters.formatting.writer import fenced, written
@@ -74,7 +74,7 @@ def _block(block: Block, may_link: MayLink) -> Block:
         case Table(header=header, rows=rows):
             head = tuple(_inlines(cell, may_link) for cell in header)
             return Table(head, tuple(tuple(_inlines(cell, may_link) for cell in row) for row in rows))
-        case CodeBlock() | Rule():
+        case CodeBlock() | ThematicBreak():
             return block
 
 

@@ -23,10 +23,10 @@ from adapters.formatting.document import (
     ListBlock,
     Paragraph,
     Quote,
-    Rule,
     Strong,
     Table,
     Text,
+    ThematicBreak,
     words,
 )
 from adapters.formatting.links import resolve
@@ -107,7 +107,7 @@ class _Layout:
         else:
             self._rule(block)
 
-    def _rule(self, _block: Rule) -> None:
+    def _rule(self, _block: ThematicBreak) -> None:
         self._row((Span(_RULE),))
 
     def _lines(self, inlines: Sequence[Inline], *, kind: Kind = "text", level: int = 0) -> None:

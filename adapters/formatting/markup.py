@@ -20,7 +20,7 @@ _SEAM = 2
 """The most zero-width spaces around a span."""
 
 
-class Dialect(ABC):
+class Markup(ABC):
     """One channel's markup. Subclasses define escaping and markers; it is a `split.Scale`."""
 
     markers: Mapping[Mark, str]
@@ -129,7 +129,7 @@ class Dialect(ABC):
 class _Line:
     """A line being built: its parts and the open marks."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Markup) -> None:
         self._dialect = dialect
         self._pieces: list[str] = []
         self._open: list[Mark] = []

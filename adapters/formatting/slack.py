@@ -15,7 +15,7 @@ from adapters.formatting.fallback import plain_parts, rendered
 from adapters.formatting.layout import as_written, lay_out
 from adapters.formatting.links import WEB
 from adapters.formatting.markdown import parse
-from adapters.formatting.markup import ZERO_WIDTH_SPACE, Dialect, apart
+from adapters.formatting.markup import ZERO_WIDTH_SPACE, Markup, apart
 from adapters.formatting.plain import plain_lines
 from adapters.formatting.rows import Row, Span, utf16
 from adapters.formatting.split import check_limit, split
@@ -84,7 +84,7 @@ def _plain(sections: list[tuple[Row, ...]]) -> str:
     return "\n\n".join(plain_lines(section) for section in sections).translate(_ESCAPES)
 
 
-class _Slack(Dialect):
+class _Slack(Markup):
     markers = {"bold": "*", "italic": "_", "strike": "~"}  # noqa: RUF012 - read only, as in the base class
     boundaries = True
 

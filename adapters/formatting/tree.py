@@ -22,11 +22,11 @@ from adapters.formatting.document import (
     ListBlock,
     Paragraph,
     Quote,
-    Rule,
     Strike,
     Strong,
     Table,
     Text,
+    ThematicBreak,
 )
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"`]+", re.IGNORECASE)
@@ -62,7 +62,7 @@ def blocks_of(tokens: Sequence[Token]) -> tuple[Block, ...]:
         elif token.type in ("fence", "code_block"):
             stack[-1].blocks.append(CodeBlock(token.content.removesuffix("\n"), _language(token.info)))
         elif token.type == "hr":
-            stack[-1].blocks.append(Rule())
+            stack[-1].blocks.append(ThematicBreak())
     return tuple(stack[0].blocks)
 
 

@@ -43,7 +43,7 @@ from adapters.slack.posts import Posts
 from adapters.slack.question_buttons import pressed_label
 from adapters.slack.rate_limits import DEFAULT_RATES
 from adapters.slack.reactions import AtWork, set_reaction
-from adapters.slack.room_history import Reading
+from adapters.slack.room_history import HistoryReader
 from adapters.slack.settings import CHANNEL, SlackSettings
 from adapters.slack.socket import SocketModeReceiver
 from adapters.slack.startup import check_secrets, socket_url, who_am_i
@@ -80,7 +80,7 @@ class SlackAdapter:
         self._bot: Bot | None = None
         self._posts = Posts(self._calls, self._who)
         self._people = People(self._calls, clock)
-        self._reading = Reading(self._calls, self._people)
+        self._reading = HistoryReader(self._calls, self._people)
         self._webhook = EventsWebhook(settings, clock)
         self._streams = StreamsAllowed(settings.streams)
         self._statuses: dict[ThreadKey, None] = {}

@@ -61,7 +61,7 @@ USAGE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SlackResponse:
     """The answer to Slack."""
 
     acked: bool
@@ -107,10 +107,10 @@ class Dispatcher:
         self._app.command(_ANYTHING)(self._command)
         self._app.error(self._failed)
 
-    async def dispatch(self, payload: Payload) -> Answer:
+    async def dispatch(self, payload: Payload) -> SlackResponse:
         """Process one payload. A payload without a listener or a meaning is acknowledged and dropped."""
         if self._means_nothing(payload):
-            return Answer(acked=True)
+            return SlackResponse(acked=True)
         try:
             request = AsyncBoltRequest(mode="socket_mode", body=dict(payload))
             response = await self._app.async_dispatch(request)
@@ -118,11 +118,11 @@ class Dispatcher:
             # Bolt parses a payload before any listener gets it. An unreadable one stays unreadable when it
             # is delivered again; a listener's exception goes to `_failed` instead.
             _log.warning("a payload was not readable", extra={"error": type(error).__name__})
-            return Answer(acked=True)
+            return SlackResponse(acked=True)
         if response.status >= 500:
-            return Answer(acked=False)
+            return SlackResponse(acked=False)
         body = response.body if response.status == 200 else ""
-        return Answer(
+        return SlackResponse(
             acked=True,
             body={"response_type": "ephemeral", "text": body} if body else None,
             after=request.context.get(_AFTER),

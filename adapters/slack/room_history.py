@@ -37,7 +37,7 @@ _NO_WORDS = frozenset(
 )
 
 
-class Reading:
+class HistoryReader:
     """Reads the history for one bot."""
 
     def __init__(self, calls: Calls, people: People) -> None:

@@ -20,7 +20,7 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
 
 from adapters.json_fields import mapping
-from adapters.slack.dispatch import Answer
+from adapters.slack.dispatch import SlackResponse
 from adapters.slack.failures import CallFailed
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
@@ -65,7 +65,7 @@ class SocketModeReceiver:
         *,
         session: aiohttp.ClientSession,
         new_url: Callable[[], Awaitable[str]],
-        dispatch: Callable[[Mapping[str, Any]], Awaitable[Answer]],
+        dispatch: Callable[[Mapping[str, Any]], Awaitable[SlackResponse]],
         on_frame: Callable[[], None],
         clock: Clock,
         ping_s: float,

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from adapters.json_fields import text
-from adapters.slack.dispatch import Answer
+from adapters.slack.dispatch import SlackResponse
 from adapters.slack.inbound import Bot, teams_of
 from adapters.slack.settings import SlackSettings
 from pipeline.domain.clock import Clock
@@ -48,14 +48,14 @@ class EventsWebhook:
         self._at_once = 0
         self._large = 0
         self._bot: Bot | None = None
-        self._dispatch: Callable[[Mapping[str, Any]], Awaitable[Answer]] | None = None
+        self._dispatch: Callable[[Mapping[str, Any]], Awaitable[SlackResponse]] | None = None
         self._later: Callable[[Callable[[], Awaitable[None]]], None] | None = None
         self._on_frame: Callable[[], None] | None = None
 
     def open(
         self,
         bot: Bot,
-        dispatch: Callable[[Mapping[str, Any]], Awaitable[Answer]],
+        dispatch: Callable[[Mapping[str, Any]], Awaitable[SlackResponse]],
         *,
         later: Callable[[Callable[[], Awaitable[None]]], None],
         on_frame: Callable[[], None],

@@ -35,7 +35,7 @@ from adapters.telegram.receiving import Receiver
 from adapters.telegram.sending import Sender
 from adapters.telegram.settings import CHANNEL, TelegramSettings
 from adapters.telegram.view import Drafts, EditedView
-from adapters.telegram.webhook import Webhook
+from adapters.telegram.webhook import TelegramWebhook
 from pipeline.domain.clock import Clock
 from pipeline.domain.command_types import LANGUAGES
 from pipeline.domain.errors import ConfigurationError
@@ -76,7 +76,7 @@ class TelegramAdapter:
         self._sender = Sender(self._api)
         self._drafts = Drafts(self._sender, clock)
         self._health = HealthTracker(clock)
-        self._webhook = Webhook(settings, self._api, self._health, clock)
+        self._webhook = TelegramWebhook(settings, self._api, self._health, clock)
 
     @property
     def account(self) -> str:

@@ -34,7 +34,7 @@ _READ_S = 5.0
 _LOOK_EVERY_S = 50.0
 
 
-class Webhook:
+class TelegramWebhook:
     """The route, and the registration with Telegram."""
 
     def __init__(

@@ -26,15 +26,15 @@ from adapters.channel import (
 from adapters.guests import PageChats, PagePeople
 from adapters.health import HealthTracker
 from adapters.web.attempts import WrongTokens, network_of
-from adapters.web.connection import Connection
+from adapters.web.connection import PageConnection
 from adapters.web.file_links import FileAccess, LinkedFiles
 from adapters.web.handshake import greet
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub, ThreadSender
-from adapters.web.media import Media, MediaInbox
+from adapters.web.media import MediaInbox, WebMedia
 from adapters.web.pages import WORKER, PageFiles
 from adapters.web.pending_sockets import InputGate, Openings
-from adapters.web.protocol import Limits
+from adapters.web.protocol import ClientLimits
 from adapters.web.security import (
     foreign_address_response,
     host_allowed,
@@ -67,7 +67,7 @@ class WebAdapter:
         clock: Clock,
         links: FileAccess | None = None,
         people: PagePeople | None = None,
-        media: Media | None = None,
+        media: WebMedia | None = None,
     ) -> None:
         """`media` is where uploads and voice notes are; None: files in the folder of the settings."""
         self._settings = settings
@@ -101,7 +101,7 @@ class WebAdapter:
         self._health = HealthTracker(clock)
         self._shared = Shared(
             settings=settings,
-            limits=Limits(
+            limits=ClientLimits(
                 text_chars=settings.text_chars,
                 voice_bytes=settings.voice_bytes,
                 voice_seconds=settings.voice_seconds,
@@ -295,7 +295,7 @@ class WebAdapter:
         if greeted is not None:
             gate.remove()
             hello, session = greeted
-            await Connection(self._shared, socket, request, session).serve(hello)
+            await PageConnection(self._shared, socket, request, session).serve(hello)
         return socket
 
     async def _close_sockets(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from aiohttp import WSMsgType, web
 
 from adapters.web import outgoing
-from adapters.web.hub import Outgoing, Session
+from adapters.web.hub import OutgoingFrame, Session
 from adapters.web.inbound import thread_of
 from adapters.web.intake import Intake
 from adapters.web.protocol import Hello
@@ -25,7 +25,7 @@ _BATCHED = 64
 """The most frames in a message. The rest stays in the queue, which drops what a slow client misses."""
 
 
-class Connection:
+class PageConnection:
     """One open socket and its session. `serve` runs until it ends and closes it."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Connection:
         except ConnectionError:
             self._session.end(None)
 
-    async def _send(self, frames: Sequence[Outgoing]) -> None:
+    async def _send(self, frames: Sequence[OutgoingFrame]) -> None:
         """Send the frames in order, and those that follow one another in one message."""
         together: list[outgoing.Frame] = []
         for one in frames:

@@ -10,7 +10,7 @@ from pipeline.domain.messages import Author, Reaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Feedback:
+class FeedbackFrame:
     """A pressed thumb below an answer, or one that was released."""
 
     client_id: str
@@ -20,7 +20,7 @@ class Feedback:
     on: bool
 
 
-def to_reaction(thread: ThreadKey, author: Author, frame: Feedback, *, received_at: float) -> Reaction:
+def to_reaction(thread: ThreadKey, author: Author, frame: FeedbackFrame, *, received_at: float) -> Reaction:
     """The person's reaction to the answer in `thread`."""
     native_id = f"{thread.chat}:{frame.client_id}"
     return Reaction(

@@ -13,7 +13,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_NUMBER = 2**53 - 1
 
 
-class Refused(Exception):
+class BadFrame(Exception):
     """A frame is not accepted: the problem's code, and a message for the client."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -25,7 +25,7 @@ def client_id_field(fields: Mapping[str, Any]) -> str:
     """The key of the frame: 1 to 100 characters of A-Z a-z 0-9 _ -. Raises Refused."""
     value = string_field(fields, "client_id", max_chars=100)
     if not CLIENT_ID.fullmatch(value):
-        raise Refused("bad_frame", "client_id: expected 1 to 100 characters of A-Z a-z 0-9 _ -")
+        raise BadFrame("bad_frame", "client_id: expected 1 to 100 characters of A-Z a-z 0-9 _ -")
     return value
 
 
@@ -34,16 +34,16 @@ def string_field(
 ) -> str:
     """The text of a field. Raises Refused."""
     if name not in fields:
-        raise Refused("bad_frame", f"{name}: the field is missing")
+        raise BadFrame("bad_frame", f"{name}: the field is missing")
     value = fields[name]
     if not isinstance(value, str):
-        raise Refused("bad_frame", f"{name}: expected a string")
+        raise BadFrame("bad_frame", f"{name}: expected a string")
     if not value and not may_be_empty:
-        raise Refused("bad_frame", f"{name}: must not be empty")
+        raise BadFrame("bad_frame", f"{name}: must not be empty")
     if max_chars is not None and len(value) > max_chars:
-        raise Refused("bad_frame", f"{name}: longer than {max_chars} characters")
+        raise BadFrame("bad_frame", f"{name}: longer than {max_chars} characters")
     if not value.isascii() and _SURROGATE.search(value):
-        raise Refused("bad_frame", f"{name}: contains half a character (a lone surrogate)")
+        raise BadFrame("bad_frame", f"{name}: contains half a character (a lone surrogate)")
     return value
 
 
@@ -57,22 +57,22 @@ def optional_string_field(fields: Mapping[str, Any], name: str, *, max_chars: in
 def integer_field(fields: Mapping[str, Any], name: str, *, least: int) -> int:
     """The whole number of a field, at least `least`. Raises Refused."""
     if name not in fields:
-        raise Refused("bad_frame", f"{name}: the field is missing")
+        raise BadFrame("bad_frame", f"{name}: the field is missing")
     value = fields[name]
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Refused("bad_frame", f"{name}: expected a whole number")
+        raise BadFrame("bad_frame", f"{name}: expected a whole number")
     if not least <= value <= _MAX_NUMBER:
-        raise Refused("bad_frame", f"{name}: expected a number of at least {least} and below 2^53")
+        raise BadFrame("bad_frame", f"{name}: expected a number of at least {least} and below 2^53")
     return value
 
 
 def boolean_field(fields: Mapping[str, Any], name: str) -> bool:
     """The truth value of a field. Raises Refused."""
     if name not in fields:
-        raise Refused("bad_frame", f"{name}: the field is missing")
+        raise BadFrame("bad_frame", f"{name}: the field is missing")
     value = fields[name]
     if not isinstance(value, bool):
-        raise Refused("bad_frame", f"{name}: expected true or false")
+        raise BadFrame("bad_frame", f"{name}: expected true or false")
     return value
 
 
@@ -81,9 +81,9 @@ def json_object(raw: str) -> Mapping[str, Any]:
     try:
         value = _DECODER.decode(raw)
     except (ValueError, RecursionError):
-        raise Refused("bad_frame", "frame: not JSON; send one JSON object as text") from None
+        raise BadFrame("bad_frame", "frame: not JSON; send one JSON object as text") from None
     if not isinstance(value, dict):
-        raise Refused("bad_frame", "frame: expected a JSON object")
+        raise BadFrame("bad_frame", "frame: expected a JSON object")
     return value
 
 

@@ -13,14 +13,14 @@ from adapters.web.hub import Session
 from adapters.web.inbound import new_chat_id, thread_of
 from adapters.web.intake import parse_text
 from adapters.web.pending_sockets import Opening
-from adapters.web.protocol import LATEST, Hello, Problem
+from adapters.web.protocol import LATEST, FrameProblem, Hello
 from adapters.web.settings import ACCOUNT, CHANNEL
 from adapters.web.shared import BAD_HELLO, CLOSE_TIMEOUT_S, TRY_AGAIN, UNAVAILABLE, Shared, problem_of
 from adapters.web.visitors import visitor_of
 
 _log = logging.getLogger(__name__)
-_TOO_LATE = Problem(code="hello_timeout", message="no hello came in time; connect again")
-_TOO_LARGE = Problem(
+_TOO_LATE = FrameProblem(code="hello_timeout", message="no hello came in time; connect again")
+_TOO_LARGE = FrameProblem(
     code="bad_frame", message="frame: too long for a hello; send nothing else before welcome"
 )
 
@@ -43,19 +43,19 @@ async def greet(
         opened = await _open(shared, message, opening.address)
     except Exception as error:  # noqa: BLE001 - the client is notified of any failure and may reconnect
         opened = problem_of("opening a chat", error)
-    if isinstance(opened, Problem):
+    if isinstance(opened, FrameProblem):
         await _refuse(opened, socket, request, opening)
         return None
     return opened
 
 
-async def _open(shared: Shared, message: WSMessage, address: str) -> tuple[Hello, Session] | Problem:
+async def _open(shared: Shared, message: WSMessage, address: str) -> tuple[Hello, Session] | FrameProblem:
     """The accepted `hello` and its new session, or why there is none."""
     hello = parse_text(shared, message.data) if message.type is WSMsgType.TEXT else None
-    if isinstance(hello, Problem):
+    if isinstance(hello, FrameProblem):
         return hello
     if not isinstance(hello, Hello):
-        return Problem(code="hello_first", message="the first frame must be hello")
+        return FrameProblem(code="hello_first", message="the first frame must be hello")
     visitor = await _visitor(shared, hello)
     if visitor is None:
         return _wrong(hello, too_many=shared.wrong_tokens.note(address))
@@ -64,7 +64,7 @@ async def _open(shared: Shared, message: WSMessage, address: str) -> tuple[Hello
     chat = await _chat(shared, hello, visitor)
     session = shared.hub.join(chat, nodes=hello.nodes, visitor=visitor)
     if session is None:
-        return Problem(code="refused", message="this chat is open in too many windows; close one")
+        return FrameProblem(code="refused", message="this chat is open in too many windows; close one")
     return hello, session
 
 
@@ -76,15 +76,15 @@ async def _visitor(shared: Shared, hello: Hello) -> Visitor | None:
     return await visitor_of(shared, hello.token)
 
 
-def _wrong(hello: Hello, *, too_many: bool) -> Problem:
+def _wrong(hello: Hello, *, too_many: bool) -> FrameProblem:
     if too_many:
         words = "token: too many wrong ones came from this address; wait a minute, or send the right one"
-        return Problem(code="too_many_attempts", message=words)
+        return FrameProblem(code="too_many_attempts", message=words)
     if hello.invitation:
         words = "invitation: it was used, has expired or is not complete; get another one"
-        return Problem(code="wrong_invitation", message=words)
+        return FrameProblem(code="wrong_invitation", message=words)
     words = "token: not the access token that the gateway printed at its start"
-    return Problem(code="wrong_token", message=words)
+    return FrameProblem(code="wrong_token", message=words)
 
 
 async def _chat(shared: Shared, hello: Hello, visitor: Visitor) -> str:
@@ -101,7 +101,7 @@ async def _chat(shared: Shared, hello: Hello, visitor: Visitor) -> str:
 
 
 async def _refuse(
-    problem: Problem, socket: web.WebSocketResponse, request: web.Request, opening: Opening
+    problem: FrameProblem, socket: web.WebSocketResponse, request: web.Request, opening: Opening
 ) -> None:
     later = problem.code in ("unavailable", "refused", "internal")
     try:

@@ -8,10 +8,10 @@ from collections.abc import Coroutine
 
 from adapters.guests import chats_of
 from adapters.web import outgoing
-from adapters.web.hub import Outgoing, Session
+from adapters.web.hub import OutgoingFrame, Session
 from adapters.web.inbound import thread_of
 from adapters.web.person_frames import ChatsRequest
-from adapters.web.protocol import EarlierRequest, Problem
+from adapters.web.protocol import EarlierRequest, FrameProblem
 from adapters.web.settings import ACCOUNT, CHANNEL
 from adapters.web.shared import Shared, problem_of
 
@@ -42,7 +42,7 @@ class LookingBack:
         if self._task is not None and not self._task.done():
             reading.close()
             words = "the history is being read just now; ask again when that is done"
-            self._session.report(Problem(code="busy", message=words), client_id)
+            self._session.report(FrameProblem(code="busy", message=words), client_id)
             return
         self._task = self._group.create_task(self._answer_request(client_id, reading))
 
@@ -61,11 +61,11 @@ class LookingBack:
             sent = asyncio.Event()
             files = shared.links.described(thread_of(self._session.chat), entry.files) if entry.files else []
             line = outgoing.entry_frame(entry, shared.rendered, files)
-            self._session.deliver(Outgoing(frame=line, sent=sent))
+            self._session.deliver(OutgoingFrame(frame=line, sent=sent))
             # The next entry is rendered when this one is sent, so that a slow client holds only one.
             await sent.wait()
         end = outgoing.earlier_frame(client_id=frame.client_id, earlier=found.next)
-        self._session.deliver(Outgoing(frame=end))
+        self._session.deliver(OutgoingFrame(frame=end))
 
     async def _send_chats(self, frame: ChatsRequest) -> None:
         shared = self._shared
@@ -76,4 +76,6 @@ class LookingBack:
             begins=chats_of(self._session.visitor.person),
             search=frame.search,
         )
-        self._session.deliver(Outgoing(frame=outgoing.chats_frame(client_id=frame.client_id, chats=found)))
+        self._session.deliver(
+            OutgoingFrame(frame=outgoing.chats_frame(client_id=frame.client_id, chats=found))
+        )

@@ -16,7 +16,7 @@ from adapters.web import outgoing
 from adapters.web.file_links import LinkedFiles
 from adapters.web.html_cache import HtmlCache
 from adapters.web.inbound import thread_of
-from adapters.web.protocol import Problem
+from adapters.web.protocol import FrameProblem
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import (
@@ -39,7 +39,7 @@ _WITH_ENTRY = (ResponseComplete, ErrorEvent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
+class OutgoingFrame:
     """One frame for a session, with the data needed to skip it where it is already known."""
 
     frame: outgoing.Frame
@@ -69,7 +69,7 @@ class Session:
         self.nodes = nodes
         """Whether it gets the events of the graph's nodes."""
         self._rendered = rendered
-        self.queue: LossyEventQueue[Outgoing] = LossyEventQueue()
+        self.queue: LossyEventQueue[OutgoingFrame] = LossyEventQueue()
         self.ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         """Done when the socket must close: with its close code, or None when the client left."""
         self.watchers: set[Callable[[PipelineEvent], None]] = set()
@@ -77,7 +77,7 @@ class Session:
         self._shown = BoundedDict[tuple[str, EntryRole], int](_REMEMBERED_ENTRIES)
         self._live = False
 
-    def deliver(self, frame: Outgoing) -> None:
+    def deliver(self, frame: OutgoingFrame) -> None:
         """Queue a frame, unless the client already has its entry. A session that reads too slowly is
         closed."""
         if frame.is_entry and self._live and (line := frame.line) is not None:
@@ -87,10 +87,10 @@ class Session:
         if not self.queue.put(frame, droppable=frame.droppable) and self.queue.too_slow:
             self.end(1013)
 
-    def report(self, problem: Problem, client_id: str | None) -> None:
+    def report(self, problem: FrameProblem, client_id: str | None) -> None:
         """Queue a problem with the frame `client_id`."""
-        addressed = Problem(code=problem.code, message=problem.message, client_id=client_id)
-        self.deliver(Outgoing(frame=outgoing.problem_frame(addressed)))
+        addressed = FrameProblem(code=problem.code, message=problem.message, client_id=client_id)
+        self.deliver(OutgoingFrame(frame=outgoing.problem_frame(addressed)))
 
     def end(self, code: int | None) -> None:
         """Request that the socket is closed; the first call sets the code."""
@@ -118,18 +118,18 @@ class Session:
         for answer in answers:
             if self._answered(answer.message_id):
                 continue
-            self.deliver(Outgoing(frame=outgoing.snapshot_frame(answer.message_id, answer.text)))
+            self.deliver(OutgoingFrame(frame=outgoing.snapshot_frame(answer.message_id, answer.text)))
             for question in answer.approvals:
-                self.deliver(Outgoing(frame=outgoing.event_frame(question, self._rendered)))
+                self.deliver(OutgoingFrame(frame=outgoing.event_frame(question, self._rendered)))
         for question in questions:
-            self.deliver(Outgoing(frame=outgoing.event_frame(question, self._rendered)))
-        self.deliver(Outgoing(frame=outgoing.ready_frame(earlier=earlier)))
+            self.deliver(OutgoingFrame(frame=outgoing.event_frame(question, self._rendered)))
+        self.deliver(OutgoingFrame(frame=outgoing.ready_frame(earlier=earlier)))
         for frame in collected:
             if frame.droppable or (frame.line is not None and not frame.is_entry and self._has(frame)):
                 continue
             self.deliver(frame)
 
-    def _has(self, frame: Outgoing) -> bool:
+    def _has(self, frame: OutgoingFrame) -> bool:
         return frame.line is not None and self._shown.get(frame.line, -1) >= frame.entry_id
 
     def _answered(self, message_id: str) -> bool:
@@ -186,23 +186,23 @@ class Hub:
         """All open sessions."""
         return tuple(session for sessions in self._sessions.values() for session in sessions)
 
-    def end_devices(self, devices: Collection[str], why: Problem) -> None:
+    def end_devices(self, devices: Collection[str], why: FrameProblem) -> None:
         """Close the sessions of these devices of invited people."""
         self._end(
             [one for one in self.sessions() if one.visitor.device and one.visitor.device in devices], why
         )
 
-    def end_chat(self, chat: str, why: Problem) -> None:
+    def end_chat(self, chat: str, why: FrameProblem) -> None:
         """Close the sessions of a chat."""
         self._end(self._sessions.get(chat, ()), why)
 
     def tell(self, chat: str, frame: outgoing.Frame) -> None:
         """Send a frame to the sessions of a chat."""
         for session in tuple(self._sessions.get(chat, ())):
-            session.deliver(Outgoing(frame=frame))
+            session.deliver(OutgoingFrame(frame=frame))
 
     @staticmethod
-    def _end(sessions: Iterable[Session], why: Problem) -> None:
+    def _end(sessions: Iterable[Session], why: FrameProblem) -> None:
         for session in tuple(sessions):
             session.report(why, None)
             session.end(why.close_code)
@@ -225,9 +225,9 @@ class Hub:
         if not sessions:
             return
         if isinstance(event, LlmToken):
-            frame = Outgoing(frame=outgoing.token_frame(event), droppable=True)
+            frame = OutgoingFrame(frame=outgoing.token_frame(event), droppable=True)
         else:
-            frame = Outgoing(
+            frame = OutgoingFrame(
                 frame=outgoing.event_frame(event, self._rendered),
                 line=_line_of(event) if event.is_terminal else None,
                 entry_id=event.entry_id if isinstance(event, _WITH_ENTRY) else 0,
@@ -248,7 +248,7 @@ class Hub:
         if not sessions:
             return
         described = self._links.described(thread, entry.files) if entry.files else []
-        frame = Outgoing(
+        frame = OutgoingFrame(
             frame=outgoing.entry_frame(entry, self._rendered, described),
             # A session that has the words from an event gets the files with the entry.
             line=None if described else (entry.message_id, entry.role),

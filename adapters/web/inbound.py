@@ -8,9 +8,9 @@ import secrets
 from adapters.guests import chats_of, person_of
 from adapters.identity import derived_message_id
 from adapters.media_kinds import media_kind
-from adapters.web.feedback import Feedback, to_reaction
+from adapters.web.feedback import FeedbackFrame, to_reaction
 from adapters.web.media import upload_name
-from adapters.web.protocol import Approval, Command, TextMessage, UploadedFile
+from adapters.web.protocol import ApprovalFrame, CommandFrame, TextMessage, UploadedFile
 from adapters.web.settings import ACCOUNT, CHANNEL
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
@@ -51,13 +51,13 @@ def threads_of(person: str) -> str:
 
 
 def to_inbound(
-    chat: str, frame: TextMessage | Command | Approval | Feedback, *, received_at: float
+    chat: str, frame: TextMessage | CommandFrame | ApprovalFrame | FeedbackFrame, *, received_at: float
 ) -> Inbound:
     """The message, command, approval answer or reaction in `frame`. `received_at` in Unix seconds."""
-    if isinstance(frame, Feedback):
+    if isinstance(frame, FeedbackFrame):
         return to_reaction(thread_of(chat), author_of(chat), frame, received_at=received_at)
     native_id, message_id = _identity(chat, frame.client_id)
-    if isinstance(frame, Approval):
+    if isinstance(frame, ApprovalFrame):
         return ApprovalReply(
             message_id=message_id,
             native_id=native_id,
@@ -68,7 +68,9 @@ def to_inbound(
             choice=frame.choice,
         )
     edits, files = (frame.edits, frame.files) if isinstance(frame, TextMessage) else ("", ())
-    command = frame if isinstance(frame, Command) else None if edits or files else parse_command(frame.text)
+    command = (
+        frame if isinstance(frame, CommandFrame) else None if edits or files else parse_command(frame.text)
+    )
     if command is not None:
         return SessionCommand(
             message_id=message_id,

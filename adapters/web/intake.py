@@ -12,9 +12,9 @@ from typing import assert_never
 
 from adapters.channel import Acceptance
 from adapters.web import outgoing
-from adapters.web.feedback import Feedback
+from adapters.web.feedback import FeedbackFrame
 from adapters.web.history_requests import LookingBack
-from adapters.web.hub import Outgoing, Session
+from adapters.web.hub import OutgoingFrame, Session
 from adapters.web.inbound import to_inbound, voice_to_inbound
 from adapters.web.microphone import WebMicrophone
 from adapters.web.person_frames import (
@@ -29,16 +29,16 @@ from adapters.web.person_frames import (
 )
 from adapters.web.person_requests import PersonRequests
 from adapters.web.protocol import (
-    Approval,
+    ApprovalFrame,
     ClientFrame,
-    Command,
+    CommandFrame,
     EarlierRequest,
+    FrameProblem,
     Hello,
     LiveFinish,
     LiveStart,
     LiveStop,
     Ping,
-    Problem,
     Speak,
     SpeakAlong,
     SpeakStop,
@@ -47,7 +47,7 @@ from adapters.web.protocol import (
     parse_frame,
 )
 from adapters.web.shared import UNAVAILABLE, Shared, problem_of
-from adapters.web.tts_requests import Reading
+from adapters.web.tts_requests import TtsRequests
 from adapters.web.visitors import end_of
 from adapters.web.workflow_frames import (
     WorkflowAnswer,
@@ -55,7 +55,7 @@ from adapters.web.workflow_frames import (
     WorkflowDelete,
     WorkflowList,
     WorkflowOpen,
-    WorkflowRuns,
+    WorkflowRunList,
     WorkflowRunState,
     WorkflowSave,
     WorkflowStart,
@@ -65,11 +65,11 @@ from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import Inbound, InboundMessage
 
 
-def parse_text(shared: Shared, raw: str) -> ClientFrame | Problem:
+def parse_text(shared: Shared, raw: str) -> ClientFrame | FrameProblem:
     """The frame in a text frame, or the problem with it, its size included."""
     limit = shared.settings.text_frame_bytes
     if len(raw) > limit or len(raw.encode()) > limit:
-        return Problem(code="bad_frame", message=f"frame: longer than {limit} bytes of text")
+        return FrameProblem(code="bad_frame", message=f"frame: longer than {limit} bytes of text")
     return parse_frame(raw, shared.limits)
 
 
@@ -80,7 +80,7 @@ class Intake:
         self._shared = shared
         self._session = session
         self._microphone = WebMicrophone(shared, session, group)
-        self._reading = Reading(shared, session, group)
+        self._reading = TtsRequests(shared, session, group)
         self._looking_back = LookingBack(shared, session, group)
         self._person = PersonRequests(shared, session, group)
         self._workflows = WorkflowRequests(shared, session, group)
@@ -99,7 +99,7 @@ class Intake:
         if self._announced is not None:
             announced, self._announced = self._announced, None
             words = f"size: {announced.size} bytes of audio were announced, a text frame came instead"
-            self._session.report(Problem(code="voice_size_mismatch", message=words), announced.client_id)
+            self._session.report(FrameProblem(code="voice_size_mismatch", message=words), announced.client_id)
         frame = parse_text(self._shared, raw)
         problem = await end_of(self._shared, self._session)
         if problem is not None:
@@ -109,15 +109,17 @@ class Intake:
         else:
             await self._take(frame)
 
-    async def _take(self, frame: ClientFrame | Problem) -> None:
+    async def _take(self, frame: ClientFrame | FrameProblem) -> None:
         match frame:
-            case Problem():
+            case FrameProblem():
                 self._swallow_binary = frame.swallow_binary
                 self._session.report(frame, frame.client_id)
             case Hello():
-                self._session.report(Problem(code="hello_twice", message="hello was already accepted"), None)
+                self._session.report(
+                    FrameProblem(code="hello_twice", message="hello was already accepted"), None
+                )
             case Ping():
-                self._session.deliver(Outgoing(frame=outgoing.pong_frame()))
+                self._session.deliver(OutgoingFrame(frame=outgoing.pong_frame()))
             case VoiceAnnouncement():
                 self._take_announcement(frame)
             case LiveStart():
@@ -147,7 +149,7 @@ class Intake:
                 | WorkflowSave()
                 | WorkflowDelete()
                 | WorkflowStart()
-                | WorkflowRuns()
+                | WorkflowRunList()
                 | WorkflowRunState()
                 | WorkflowAnswer()
             ):
@@ -165,21 +167,21 @@ class Intake:
             self._microphone.feed(content)
         elif announced is None:
             words = "a binary frame must follow a voice frame at once; it was discarded"
-            self._session.report(Problem(code="unexpected_binary", message=words), None)
+            self._session.report(FrameProblem(code="unexpected_binary", message=words), None)
         elif len(content) != announced.size:
             words = f"size: {announced.size} bytes of audio were announced, {len(content)} came"
-            self._session.report(Problem(code="voice_size_mismatch", message=words), announced.client_id)
+            self._session.report(FrameProblem(code="voice_size_mismatch", message=words), announced.client_id)
         else:
             await self._submit_voice(announced, content)
 
-    async def _take_item(self, frame: TextMessage | Command | Approval | Feedback) -> None:
+    async def _take_item(self, frame: TextMessage | CommandFrame | ApprovalFrame | FeedbackFrame) -> None:
         item = to_inbound(self._session.chat, frame, received_at=self._shared.clock.now())
         acceptance = await self._submit(frame.client_id, item)
         if acceptance is not None and acceptance.status != "refused" and isinstance(item, InboundMessage):
             # The turn of the message removes its uploads.
             await self._shared.media.claim([file.handle for file in item.attachments])
 
-    def _refuse(self, problem: Problem, frame: ClientFrame | Problem) -> None:
+    def _refuse(self, problem: FrameProblem, frame: ClientFrame | FrameProblem) -> None:
         """Answer a frame of a session that may do nothing, and close it, unless that cannot be known now."""
         if problem.close_code is None:
             self._session.report(problem, getattr(frame, "client_id", None))
@@ -208,7 +210,7 @@ class Intake:
             return
         self._swallow_binary = True
         self._session.report(
-            Problem(code="voice_disabled", message="voice notes are switched off"), frame.client_id
+            FrameProblem(code="voice_disabled", message="voice notes are switched off"), frame.client_id
         )
 
     async def _submit_voice(self, announced: VoiceAnnouncement, content: bytes) -> None:
@@ -245,10 +247,10 @@ class Intake:
                     message_id=acceptance.message_id,
                     duplicate=acceptance.status == "duplicate",
                 )
-                self._session.deliver(Outgoing(frame=frame))
+                self._session.deliver(OutgoingFrame(frame=frame))
             case "refused":
                 words = acceptance.reason or "the gateway does not take this message"
-                self._session.report(Problem(code="refused", message=words), client_id)
+                self._session.report(FrameProblem(code="refused", message=words), client_id)
             case _ as unknown:
                 assert_never(unknown)
         return acceptance

@@ -11,9 +11,9 @@ from typing import Final, Literal
 
 from adapters.channel import LiveSpeech, LiveStream
 from adapters.web import outgoing
-from adapters.web.hub import Outgoing, Session
+from adapters.web.hub import OutgoingFrame, Session
 from adapters.web.inbound import author_of, thread_of
-from adapters.web.protocol import PCM_FRAME_BYTES, LiveStart, Problem
+from adapters.web.protocol import PCM_FRAME_BYTES, FrameProblem, LiveStart
 from adapters.web.shared import Shared, problem_of
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
@@ -55,10 +55,10 @@ class WebMicrophone:
         """Open the microphone; `live_ready` or a problem follows."""
         if self._shared.live is None:
             words = "live speech is switched off; send a voice note or type"
-            self._session.report(Problem(code="live_disabled", message=words), frame.client_id)
+            self._session.report(FrameProblem(code="live_disabled", message=words), frame.client_id)
         elif self._live is not None:
             words = "this window listens already; close its microphone first"
-            self._session.report(Problem(code="busy", message=words), frame.client_id)
+            self._session.report(FrameProblem(code="busy", message=words), frame.client_id)
         else:
             self._cut_off = False
             self._live = _LiveSession(self._session, frame, self._shared.clock)
@@ -74,7 +74,7 @@ class WebMicrophone:
                 f"binary: {len(content)} bytes are no sound; expected 16 kHz mono s16le, "
                 f"an even number of bytes up to {PCM_FRAME_BYTES}"
             )
-            self._session.report(Problem(code="bad_audio", message=words), None)
+            self._session.report(FrameProblem(code="bad_audio", message=words), None)
             return
         listening.feed(content)
 
@@ -98,19 +98,21 @@ class WebMicrophone:
             self._live.end("stopped")
 
     def _not_listening(self) -> None:
-        self._session.report(Problem(code="not_listening", message="no microphone is open here"), None)
+        self._session.report(FrameProblem(code="not_listening", message="no microphone is open here"), None)
 
     async def _listen(self, live: LiveSpeech, listening: _LiveSession) -> None:
         try:
             reason = await listening.run(live)
         except MediaUnavailable as error:
-            self._session.report(Problem(code="live_unavailable", message=str(error)), listening.client_id)
+            self._session.report(
+                FrameProblem(code="live_unavailable", message=str(error)), listening.client_id
+            )
             reason = None
         self._cut_off = reason != "stopped"
         self._live = None
         if reason is not None:
             words = listening.words or _WORDS[reason]
-            self._session.deliver(Outgoing(frame=outgoing.live_ended_frame(reason, words)))
+            self._session.deliver(OutgoingFrame(frame=outgoing.live_ended_frame(reason, words)))
 
 
 class _LiveSession:
@@ -188,7 +190,7 @@ class _LiveSession:
                 self._give(stream, content)
             self._early.clear()
             self._stream = stream
-            self._session.deliver(Outgoing(frame=outgoing.live_ready_frame(self.client_id)))
+            self._session.deliver(OutgoingFrame(frame=outgoing.live_ready_frame(self.client_id)))
             while self.ending is None or self._finishing:
                 await self._asked.wait()
                 self._asked.clear()
@@ -210,5 +212,5 @@ class _LiveSession:
             self.end("failed")
 
     def _show(self, event: LiveEvent) -> None:
-        frame = Outgoing(frame=outgoing.live_frame(event), droppable=isinstance(event, SpeechPartial))
+        frame = OutgoingFrame(frame=outgoing.live_frame(event), droppable=isinstance(event, SpeechPartial))
         self._session.deliver(frame)

@@ -17,7 +17,7 @@ from adapters.channel import VoiceClip
 from adapters.formatting.visible import visible
 from adapters.guests import Account, Visitor, shown_chat
 from adapters.web.html_cache import HtmlCache
-from adapters.web.protocol import MAX_FILES, PROTOCOL_VERSION, Limits, Problem
+from adapters.web.protocol import MAX_FILES, PROTOCOL_VERSION, ClientLimits, FrameProblem
 from pipeline.domain.command_types import LANGUAGES
 from pipeline.domain.commands import COMMANDS
 from pipeline.domain.events import (
@@ -54,7 +54,7 @@ def welcome_frame(
     name: str,
     visitor: Visitor,
     bot: str,
-    limits: Limits,
+    limits: ClientLimits,
     voice: bool,
     live: bool,
     speech: bool,
@@ -280,7 +280,7 @@ def speech_ended_frame(*, client_id: str, reason: str) -> Frame:
     return {"type": "speech_ended", "client_id": client_id, "reason": reason}
 
 
-def problem_frame(problem: Problem) -> Frame:
+def problem_frame(problem: FrameProblem) -> Frame:
     """The reason why a frame was refused, for the client."""
     return {
         "type": "problem",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.web.frame_fields import Refused, client_id_field, string_field
+from adapters.web.frame_fields import BadFrame, client_id_field, string_field
 from pipeline.domain.frozen import dataclass
 
 CHAT_ID = re.compile(r"c_[0-9a-f]{32}")
@@ -105,11 +105,11 @@ def parse_person_frame(kind: str, fields: Mapping[str, Any]) -> PersonFrame | Ch
                 device=string_field(fields, "device", max_chars=_MAX_DEVICE_CHARS),
             )
         case _:
-            raise Refused("unknown_type", "type: this server does not know a frame of this type")
+            raise BadFrame("unknown_type", "type: this server does not know a frame of this type")
 
 
 def _chat(fields: Mapping[str, Any]) -> str:
     chat = string_field(fields, "chat", max_chars=100)
     if not CHAT_ID.fullmatch(chat):
-        raise Refused("bad_frame", "chat: not an id that this server made")
+        raise BadFrame("bad_frame", "chat: not an id that this server made")
     return chat

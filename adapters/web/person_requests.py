@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 
 from adapters.guests import GuestRefused, PageChats, PagePeople, Visitor, chat_of
 from adapters.web import outgoing
-from adapters.web.hub import Outgoing, Session
+from adapters.web.hub import OutgoingFrame, Session
 from adapters.web.inbound import thread_of
 from adapters.web.person_frames import (
     AccountRequest,
@@ -22,7 +22,7 @@ from adapters.web.person_frames import (
     RenamePerson,
     SignOut,
 )
-from adapters.web.protocol import Problem
+from adapters.web.protocol import FrameProblem
 from adapters.web.shared import CHAT_DELETED, SIGNED_OUT, Shared, problem_of
 
 _OWNER = (
@@ -45,7 +45,7 @@ class PersonRequests:
     def start(self, frame: PersonFrame) -> None:
         """Carry the request out; its answer or a problem follows."""
         if self._task is not None and not self._task.done():
-            self._session.report(Problem(code="busy", message=_BUSY), frame.client_id)
+            self._session.report(FrameProblem(code="busy", message=_BUSY), frame.client_id)
             return
         self._task = self._group.create_task(self._answered(frame.client_id, self._carry_out(frame)))
 
@@ -53,7 +53,7 @@ class PersonRequests:
         try:
             await work
         except GuestRefused as refused:
-            self._session.report(Problem(code="refused", message=str(refused)), client_id)
+            self._session.report(FrameProblem(code="refused", message=str(refused)), client_id)
         except Exception as error:  # noqa: BLE001 - a request that fails must not close the chat
             self._session.report(problem_of("changing a chat or an account", error), client_id)
 
@@ -106,4 +106,4 @@ class PersonRequests:
         return self._session.visitor
 
     def _send(self, frame: outgoing.Frame) -> None:
-        self._session.deliver(Outgoing(frame=frame))
+        self._session.deliver(OutgoingFrame(frame=frame))

@@ -1,6 +1,6 @@
 """The client's frames of docs/web-protocol.md as values, strictly parsed.
 
-Pure: no socket, no clock, no store. Every input gives a frame or a `Problem`.
+Pure: no socket, no clock, no store. Every input gives a frame or a `FrameProblem`.
 Not here: the server's frames (outgoing.py).
 """
 
@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from adapters.web.feedback import Feedback
+from adapters.web.feedback import FeedbackFrame
 from adapters.web.frame_fields import (
     CLIENT_ID,
-    Refused,
+    BadFrame,
     boolean_field,
     client_id_field,
     integer_field,
@@ -55,7 +55,7 @@ PCM_FRAME_BYTES: Final = 32_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ClientLimits:
     """The client's limits, as announced in `welcome`."""
 
     text_chars: int
@@ -115,7 +115,7 @@ class VoiceAnnouncement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class CommandFrame:
     """A pressed button or a typed command, see `pipeline.domain.commands`."""
 
     client_id: str
@@ -124,7 +124,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class ApprovalFrame:
     """An answer to `approval_required`."""
 
     client_id: str
@@ -193,9 +193,9 @@ ClientFrame = (
     Hello
     | TextMessage
     | VoiceAnnouncement
-    | Command
-    | Approval
-    | Feedback
+    | CommandFrame
+    | ApprovalFrame
+    | FeedbackFrame
     | Ping
     | EarlierRequest
     | LiveStart
@@ -209,7 +209,7 @@ ClientFrame = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class FrameProblem:
     """The reason why a frame was refused."""
 
     code: str
@@ -224,7 +224,7 @@ class Problem:
         return CLOSE_CODES.get(self.code)
 
 
-def parse_frame(raw: str, limits: Limits) -> ClientFrame | Problem:
+def parse_frame(raw: str, limits: ClientLimits) -> ClientFrame | FrameProblem:
     """The frame in the text `raw`, or the problem with it. Raises nothing; ignores unknown fields."""
     client_id, announced = None, False
     try:
@@ -235,11 +235,11 @@ def parse_frame(raw: str, limits: Limits) -> ClientFrame | Problem:
             client_id = candidate
         announced = kind == "voice"
         return _parse_kind(kind, fields, limits)
-    except Refused as refused:
-        return Problem(code=refused.code, message=str(refused), client_id=client_id, swallow_binary=announced)
+    except BadFrame as bad:
+        return FrameProblem(code=bad.code, message=str(bad), client_id=client_id, swallow_binary=announced)
 
 
-def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientFrame:
+def _parse_kind(kind: str, fields: Mapping[str, Any], limits: ClientLimits) -> ClientFrame:
     match kind:
         case "message":
             files = _files(fields)
@@ -249,15 +249,17 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
             return _voice(fields, limits)
         case "command":
             name = _command_name(fields)
-            return Command(client_id=client_id_field(fields), name=name, argument=_argument(fields, name))
+            return CommandFrame(
+                client_id=client_id_field(fields), name=name, argument=_argument(fields, name)
+            )
         case "approval":
-            return Approval(
+            return ApprovalFrame(
                 client_id=client_id_field(fields),
                 interaction=string_field(fields, "interaction", max_chars=_MAX_INTERACTION_CHARS),
                 choice=string_field(fields, "choice", max_chars=_MAX_INTERACTION_CHARS),
             )
         case "feedback":
-            return Feedback(
+            return FeedbackFrame(
                 client_id=client_id_field(fields),
                 message_id=string_field(fields, "message_id", max_chars=_MAX_MESSAGE_ID_CHARS),
                 up=boolean_field(fields, "up"),
@@ -289,7 +291,7 @@ def _parse_spoken(kind: str, fields: Mapping[str, Any]) -> ClientFrame:
             return SpeakStop()
         case "speak" if fields.get("message_id") is not None:
             if fields.get("entry_id") is not None:
-                raise Refused("bad_frame", "entry_id: leave it out where message_id names the answer")
+                raise BadFrame("bad_frame", "entry_id: leave it out where message_id names the answer")
             return SpeakAlong(
                 client_id=client_id_field(fields),
                 message_id=string_field(fields, "message_id", max_chars=_MAX_MESSAGE_ID_CHARS),
@@ -307,12 +309,12 @@ def _parse_spoken(kind: str, fields: Mapping[str, Any]) -> ClientFrame:
 
 def _hello(fields: Mapping[str, Any]) -> Hello:
     if integer_field(fields, "protocol", least=0) != PROTOCOL_VERSION:
-        raise Refused("wrong_protocol", f"protocol: this server speaks version {PROTOCOL_VERSION}")
+        raise BadFrame("wrong_protocol", f"protocol: this server speaks version {PROTOCOL_VERSION}")
     token = string_field(fields, "token", max_chars=_MAX_TOKEN_CHARS, may_be_empty=True)
     after = integer_field(fields, "after", least=0) if fields.get("after") is not None else 0
     chat = fields.get("chat")
     if chat is not None and not (isinstance(chat, str) and (chat == LATEST or CHAT_ID.fullmatch(chat))):
-        raise Refused(
+        raise BadFrame(
             "bad_chat",
             f"chat: not an id that this server made; send {LATEST}, or leave it out for a new chat",
         )
@@ -323,7 +325,7 @@ def _hello(fields: Mapping[str, Any]) -> Hello:
         invitation = string_field(fields, "invitation", max_chars=_MAX_TOKEN_CHARS)
         device = string_field(fields, "device", max_chars=_MAX_DEVICE_CHARS, may_be_empty=True)
         if not _OWN_TOKEN.fullmatch(token):
-            raise Refused("bad_frame", "token: expected 43 random characters of A-Z a-z 0-9 _ -")
+            raise BadFrame("bad_frame", "token: expected 43 random characters of A-Z a-z 0-9 _ -")
     return Hello(
         token=token,
         chat=chat,
@@ -336,14 +338,14 @@ def _hello(fields: Mapping[str, Any]) -> Hello:
     )
 
 
-def _voice(fields: Mapping[str, Any], limits: Limits) -> VoiceAnnouncement:
+def _voice(fields: Mapping[str, Any], limits: ClientLimits) -> VoiceAnnouncement:
     client_id = client_id_field(fields)
     mime = string_field(fields, "mime", max_chars=_MAX_MIME_CHARS, may_be_empty=True)
     if not _MIME.fullmatch(mime):
-        raise Refused("bad_frame", "mime: expected a media type such as audio/webm")
+        raise BadFrame("bad_frame", "mime: expected a media type such as audio/webm")
     size = integer_field(fields, "size", least=1)
     if size > limits.voice_bytes:
-        raise Refused(
+        raise BadFrame(
             "voice_too_large",
             f"size: the voice note has {size} bytes, the limit is {limits.voice_bytes}; record a shorter one",
         )
@@ -354,7 +356,7 @@ def _files(fields: Mapping[str, Any]) -> tuple[UploadedFile, ...]:
     given = fields.get("files", [])
     is_list = isinstance(given, list) and len(given) <= MAX_FILES
     if not is_list or not all(isinstance(one, dict) for one in given):
-        raise Refused("bad_frame", f"files: expected a list of at most {MAX_FILES} objects")
+        raise BadFrame("bad_frame", f"files: expected a list of at most {MAX_FILES} objects")
     return tuple([_file(one) for one in given])
 
 
@@ -362,20 +364,20 @@ def _file(fields: Mapping[str, Any]) -> UploadedFile:
     handle = string_field(fields, "handle", max_chars=40)
     mime = string_field(fields, "mime", max_chars=_MAX_MIME_CHARS, may_be_empty=True)
     if not _UPLOAD.fullmatch(handle) or not _MIME.fullmatch(mime):
-        raise Refused("bad_frame", "files: expected handles of uploads, and media types such as image/png")
+        raise BadFrame("bad_frame", "files: expected handles of uploads, and media types such as image/png")
     name = string_field(fields, "name", max_chars=_MAX_NAME_CHARS, may_be_empty=True)
     return UploadedFile(handle=handle, name=name, mime=mime, size=integer_field(fields, "size", least=0))
 
 
-def _message_text(fields: Mapping[str, Any], limits: Limits, *, may_be_empty: bool) -> str:
+def _message_text(fields: Mapping[str, Any], limits: ClientLimits, *, may_be_empty: bool) -> str:
     text = string_field(fields, "text", max_chars=None, may_be_empty=True)
     if len(text) > limits.text_chars:
-        raise Refused(
+        raise BadFrame(
             "text_too_long",
             f"text: {len(text)} characters, the limit is {limits.text_chars}; send it in parts",
         )
     if not text.strip() and not may_be_empty:
-        raise Refused("empty_message", "text: the message is empty")
+        raise BadFrame("empty_message", "text: the message is empty")
     return text
 
 
@@ -384,7 +386,7 @@ def _command_name(fields: Mapping[str, Any]) -> CommandName:
     for name in COMMAND_NAMES:
         if name == given:
             return name
-    raise Refused("bad_frame", f"name: expected one of {', '.join(COMMAND_NAMES)}")
+    raise BadFrame("bad_frame", f"name: expected one of {', '.join(COMMAND_NAMES)}")
 
 
 def _argument(fields: Mapping[str, Any], name: CommandName) -> str:

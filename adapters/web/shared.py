@@ -16,8 +16,8 @@ from adapters.web.attempts import WrongTokens
 from adapters.web.file_links import LinkedFiles
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub
-from adapters.web.media import Media
-from adapters.web.protocol import Limits, Problem
+from adapters.web.media import WebMedia
+from adapters.web.protocol import ClientLimits, FrameProblem
 from adapters.web.settings import WebSettings
 from adapters.workflow_editor import WorkflowEditor
 from pipeline.domain.clock import Clock
@@ -30,12 +30,14 @@ GOING_AWAY: Final = 1001
 TRY_AGAIN: Final = 1013
 BAD_HELLO: Final = 4400
 CLOSE_TIMEOUT_S: Final = 2.0
-UNAVAILABLE: Final = Problem(
+UNAVAILABLE: Final = FrameProblem(
     code="unavailable", message="the gateway cannot take messages now; try again in a moment"
 )
-SIGNED_OUT: Final = Problem(code="signed_out", message="this browser was signed out")
-CHAT_DELETED: Final = Problem(code="chat_deleted", message="this conversation was deleted")
-INTERNAL: Final = Problem(code="internal", message="something went wrong in the gateway; its log says where")
+SIGNED_OUT: Final = FrameProblem(code="signed_out", message="this browser was signed out")
+CHAT_DELETED: Final = FrameProblem(code="chat_deleted", message="this conversation was deleted")
+INTERNAL: Final = FrameProblem(
+    code="internal", message="something went wrong in the gateway; its log says where"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,11 +45,11 @@ class Shared:
     """The adapter's parts for its sockets."""
 
     settings: WebSettings
-    limits: Limits
+    limits: ClientLimits
     hub: Hub
     rendered: HtmlCache
     links: LinkedFiles
-    media: Media
+    media: WebMedia
     timeline: Timeline
     people: PagePeople | None
     """None where no one else is invited."""
@@ -76,7 +78,7 @@ async def close_socket(socket: web.WebSocketResponse, request: web.Request, code
             request.transport.abort()
 
 
-def problem_of(doing: str, error: Exception) -> Problem:
+def problem_of(doing: str, error: Exception) -> FrameProblem:
     """The problem to send for `error`; the log gets its type and location, never its message."""
     # An exception's message may contain a person's text.
     frames = traceback.extract_tb(error.__traceback__)
@@ -85,5 +87,5 @@ def problem_of(doing: str, error: Exception) -> Problem:
     if isinstance(error, StorageError):
         return UNAVAILABLE
     if isinstance(error, InvalidInput):
-        return Problem(code="bad_frame", message=str(error))
+        return FrameProblem(code="bad_frame", message=str(error))
     return INTERNAL

@@ -12,9 +12,9 @@ from adapters.channel import ReadAloud
 from adapters.formatting.spoken import spoken_parts
 from adapters.web import outgoing
 from adapters.web.answer_reading import AnswerEnded, Following
-from adapters.web.hub import Outgoing, Session
+from adapters.web.hub import OutgoingFrame, Session
 from adapters.web.inbound import thread_of
-from adapters.web.protocol import Problem, Speak, SpeakAlong
+from adapters.web.protocol import FrameProblem, Speak, SpeakAlong
 from adapters.web.shared import Shared, problem_of
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.ids import ThreadKey
@@ -28,7 +28,7 @@ class _NotFound(Exception):
     """The requested answer does not exist; the text is for the client."""
 
 
-class Reading:
+class TtsRequests:
     """One client's requests. No method waits."""
 
     def __init__(self, shared: Shared, session: Session, group: asyncio.TaskGroup) -> None:
@@ -45,10 +45,10 @@ class Reading:
         """Read an answer or a part of one; `speech` and its audio follow, `speech_ended`, or a problem."""
         if self._shared.read_aloud is None:
             words = "reading aloud is switched off"
-            self._session.report(Problem(code="speech_disabled", message=words), frame.client_id)
+            self._session.report(FrameProblem(code="speech_disabled", message=words), frame.client_id)
         elif self._task is not None and not self._task.done():
             words = "another answer is being read just now; ask again when its sound is there"
-            self._session.report(Problem(code="busy", message=words), frame.client_id)
+            self._session.report(FrameProblem(code="busy", message=words), frame.client_id)
         else:
             self._unanswered = frame.client_id
             self._task = self._group.create_task(self._read(self._shared.read_aloud, frame))
@@ -77,10 +77,10 @@ class Reading:
             self._end(frame.client_id, ended.reason)
             return
         except _NotFound as error:
-            self._refuse(Problem(code="not_found", message=str(error)), frame.client_id)
+            self._refuse(FrameProblem(code="not_found", message=str(error)), frame.client_id)
             return
         except MediaUnavailable as error:
-            self._refuse(Problem(code="speech_unavailable", message=str(error)), frame.client_id)
+            self._refuse(FrameProblem(code="speech_unavailable", message=str(error)), frame.client_id)
             return
         except Exception as error:  # noqa: BLE001 - one answer that cannot be read must not close the chat
             self._refuse(problem_of("reading an answer aloud", error), frame.client_id)
@@ -143,14 +143,16 @@ class Reading:
     def _send(self, header: outgoing.Frame, sound: bytes) -> asyncio.Event:
         self._unanswered = ""
         sent = asyncio.Event()
-        self._session.deliver(Outgoing(frame=header, binary=sound, sent=sent))
+        self._session.deliver(OutgoingFrame(frame=header, binary=sound, sent=sent))
         return sent
 
     def _end(self, client_id: str, reason: str) -> None:
         self._unanswered = ""
-        self._session.deliver(Outgoing(frame=outgoing.speech_ended_frame(client_id=client_id, reason=reason)))
+        self._session.deliver(
+            OutgoingFrame(frame=outgoing.speech_ended_frame(client_id=client_id, reason=reason))
+        )
 
-    def _refuse(self, problem: Problem, client_id: str) -> None:
+    def _refuse(self, problem: FrameProblem, client_id: str) -> None:
         self._unanswered = ""
         self._session.report(problem, client_id)
 

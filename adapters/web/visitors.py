@@ -5,7 +5,7 @@ from __future__ import annotations
 from adapters.guests import Visitor
 from adapters.web.hub import Session
 from adapters.web.inbound import thread_of
-from adapters.web.protocol import Problem
+from adapters.web.protocol import FrameProblem
 from adapters.web.shared import CHAT_DELETED, SIGNED_OUT, Shared, problem_of
 
 
@@ -16,7 +16,7 @@ async def visitor_of(shared: Shared, token: str) -> Visitor | None:
     return None if shared.people is None else await shared.people.sign_in(token)
 
 
-async def end_of(shared: Shared, session: Session) -> Problem | None:
+async def end_of(shared: Shared, session: Session) -> FrameProblem | None:
     """Why the session may do nothing more: its device is signed out, or its chat deleted. None while
     it may. A socket is closed soon after a removal; until then this refuses its frames.
     """

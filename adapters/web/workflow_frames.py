@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from adapters.web.frame_fields import Refused, client_id_field, integer_field, string_field
+from adapters.web.frame_fields import BadFrame, client_id_field, integer_field, string_field
 from adapters.web.person_frames import CHAT_ID, ChatsRequest, PersonFrame, parse_person_frame
 from pipeline.domain.frozen import dataclass
 
@@ -73,7 +73,7 @@ class WorkflowStart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowRuns:
+class WorkflowRunList:
     """The client requests the runs of a document that its person has begun."""
 
     client_id: str
@@ -108,7 +108,7 @@ WorkflowFrame = (
     | WorkflowSave
     | WorkflowDelete
     | WorkflowStart
-    | WorkflowRuns
+    | WorkflowRunList
     | WorkflowRunState
     | WorkflowAnswer
 )
@@ -150,13 +150,13 @@ def _parse_named(kind: str, client_id: str, fields: Mapping[str, Any]) -> Workfl
         case "workflow_start":
             text = string_field(fields, "text", max_chars=_MAX_TEXT_CHARS)
             if not text.strip():
-                raise Refused("empty_message", "text: the message is empty")
+                raise BadFrame("empty_message", "text: the message is empty")
             version = integer_field(fields, "version", least=1)
             return WorkflowStart(client_id=client_id, name=_name(fields), version=version, text=text)
         case "workflow_runs":
-            return WorkflowRuns(client_id=client_id, name=_name(fields))
+            return WorkflowRunList(client_id=client_id, name=_name(fields))
         case _:
-            raise Refused("unknown_type", "type: this server does not know a frame of this type")
+            raise BadFrame("unknown_type", "type: this server does not know a frame of this type")
 
 
 def _answer(client_id: str, fields: Mapping[str, Any]) -> WorkflowAnswer:
@@ -180,12 +180,12 @@ def _base(fields: Mapping[str, Any]) -> int:
 def _chat(fields: Mapping[str, Any]) -> str:
     chat = string_field(fields, "chat", max_chars=100)
     if not CHAT_ID.fullmatch(chat):
-        raise Refused("bad_frame", "chat: not an id that this server made")
+        raise BadFrame("bad_frame", "chat: not an id that this server made")
     return chat
 
 
 def _document(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     document = fields.get("document")
     if not isinstance(document, dict):
-        raise Refused("bad_frame", "document: expected an object")
+        raise BadFrame("bad_frame", "document: expected an object")
     return document

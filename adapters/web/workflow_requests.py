@@ -15,9 +15,9 @@ from adapters.channel import Acceptance
 from adapters.guests import Visitor, chat_of
 from adapters.identity import derived_message_id
 from adapters.web import outgoing
-from adapters.web.hub import Outgoing, Session
+from adapters.web.hub import OutgoingFrame, Session
 from adapters.web.inbound import author_of, thread_of
-from adapters.web.protocol import Problem
+from adapters.web.protocol import FrameProblem
 from adapters.web.settings import ACCOUNT, CHANNEL
 from adapters.web.shared import UNAVAILABLE, Shared, problem_of
 from adapters.web.workflow_frames import (
@@ -27,7 +27,7 @@ from adapters.web.workflow_frames import (
     WorkflowFrame,
     WorkflowList,
     WorkflowOpen,
-    WorkflowRuns,
+    WorkflowRunList,
     WorkflowRunState,
     WorkflowSave,
     WorkflowStart,
@@ -59,7 +59,7 @@ class WorkflowRequests:
     def start(self, frame: WorkflowFrame) -> None:
         """Carry the request out; its answer or a problem follows."""
         if len(self._tasks) >= _AT_ONCE:
-            self._session.report(Problem(code="busy", message=_BUSY), frame.client_id)
+            self._session.report(FrameProblem(code="busy", message=_BUSY), frame.client_id)
             return
         task = self._group.create_task(self._answered(frame.client_id, self._carry_out(frame)))
         self._tasks.add(task)
@@ -69,7 +69,7 @@ class WorkflowRequests:
         try:
             await work
         except EditRefused as refused:
-            self._session.report(Problem(code=refused.code, message=str(refused)), client_id)
+            self._session.report(FrameProblem(code=refused.code, message=str(refused)), client_id)
         except Exception as error:  # noqa: BLE001 - a request that fails must not close the chat
             self._session.report(problem_of("editing a workflow", error), client_id)
 
@@ -82,7 +82,7 @@ class WorkflowRequests:
                 await self._begin(editor, frame)
             case WorkflowAnswer():
                 await self._answer(editor, frame)
-            case WorkflowRuns(name=name):
+            case WorkflowRunList(name=name):
                 runs = await editor.runs(name, self._session.visitor)
                 self._send("workflow_runs", frame.client_id, runs=runs)
             case WorkflowRunState(chat=chat, seen=seen):
@@ -167,4 +167,4 @@ class WorkflowRequests:
             raise EditRefused("refused", acceptance.reason or "the gateway does not take this message")
 
     def _send(self, kind: str, client_id: str, **fields: object) -> None:
-        self._session.deliver(Outgoing(frame=outgoing.workflow_frame(kind, client_id, fields)))
+        self._session.deliver(OutgoingFrame(frame=outgoing.workflow_frame(kind, client_id, fields)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 
-from gateway.agents.routes import Routes
+from gateway.agents.routes import AgentRoutes
 from gateway.config import DEFAULT_AGENT
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.frozen import dataclass
@@ -47,7 +47,7 @@ class ShownRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workflow:
+class AgentWorkflow:
     """The workflow that an agent runs, as far as commands need to know it."""
 
     needs_text: bool
@@ -69,7 +69,7 @@ class Agent:
     """The agent with each other model that people can choose, by the model's name."""
     reads_only: Callable[[str], bool] = lambda _tool: False
     """Whether the tool of that name is known to change nothing."""
-    workflow: Workflow | None = None
+    workflow: AgentWorkflow | None = None
     """None for an agent whose graph is no workflow document."""
 
     def using(self, model: str) -> Agent:
@@ -87,7 +87,7 @@ class AgentBook:
     """The agents; the first is the default one. Does not change while the gateway runs, except that saved
     workflows are added when they are first run."""
 
-    def __init__(self, agents: Sequence[Agent], routes: Routes, saved: FindSaved | None = None) -> None:
+    def __init__(self, agents: Sequence[Agent], routes: AgentRoutes, saved: FindSaved | None = None) -> None:
         self._agents = {agent.name: agent for agent in agents}
         self._routes = routes
         self._find_saved = saved
@@ -143,7 +143,7 @@ class AgentBook:
         return any(agent.workflow is not None for agent in self._agents.values())
 
     def answering(self, thread: ThreadKey, author: str, *, private: bool, chosen: str) -> Agent:
-        """The agent that answers the author's next message, see `Routes.answering`."""
+        """The agent that answers the author's next message, see `AgentRoutes.answering`."""
         if len(self._agents) == 1:
             return self.default
         name = self._routes.answering(thread, author, private=private, chosen=chosen)

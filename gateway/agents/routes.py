@@ -11,7 +11,7 @@ from pipeline.domain.ids import ThreadKey
 _DEFAULT = RouteSettings()
 
 
-class Routes:
+class AgentRoutes:
     """The routes in their order: the first that matches counts."""
 
     def __init__(self, routes: Sequence[RouteSettings] = ()) -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from gateway.agents.routes import Routes
+from gateway.agents.routes import AgentRoutes
 from gateway.config import DEFAULT_AGENT, AgentSpeech
 from gateway.storage.log_records import SessionRecord, UserRecord, content_of
 from gateway.storage.ports import Record, RecordKind
@@ -34,7 +34,7 @@ class Log(Protocol):
 class SpeechLookup:
     """The agents' speech settings, by chat and message. Reads nothing where all agents have the same."""
 
-    def __init__(self, agents: Mapping[str, AgentSpeech], routes: Routes, log: Log) -> None:
+    def __init__(self, agents: Mapping[str, AgentSpeech], routes: AgentRoutes, log: Log) -> None:
         """`agents` are the speech settings by the agent's name."""
         self._agents = agents
         self._routes = routes

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from gateway.agents.agent_book import Agent, AgentBook, AgentModels, Workflow
+from gateway.agents.agent_book import Agent, AgentBook, AgentModels, AgentWorkflow
 from gateway.agents.documents import AgentDocuments
-from gateway.agents.routes import Routes
+from gateway.agents.routes import AgentRoutes
 from gateway.app.attachments import build_attachments
 from gateway.app.companion import build_agent_memory, session_idle_s
 from gateway.app.components import Foundation
@@ -17,7 +17,7 @@ from gateway.app.safety import agents_crisis_gate
 from gateway.app.tools import AgentTools, SharedTools, build_agent_tools
 from gateway.config import DEFAULT_AGENT, DEFAULT_GRAPH, Settings, agent_settings, model_settings
 from gateway.editor.saved_agents import SavedAgents
-from gateway.ingress.room_history import Rooms
+from gateway.ingress.room_history import ChannelRooms
 from gateway.speech.voice_notes import VoiceNoteTranscriber
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.spec import GraphSpec
@@ -65,7 +65,7 @@ class BuiltAgents:
 
 
 def build_agents(
-    base: Foundation, shared: SharedTools, speech_to_text: VoiceNoteTranscriber, rooms: Rooms
+    base: Foundation, shared: SharedTools, speech_to_text: VoiceNoteTranscriber, rooms: ChannelRooms
 ) -> BuiltAgents:
     """Build all agents."""
     attachments = build_attachments(base, speech_to_text)
@@ -83,7 +83,7 @@ def build_agents(
     ]
     saved = SavedAgents(base.store.page.workflows, partial(_saved_agent, base, built[0][1], speech_to_text))
     return BuiltAgents(
-        book=AgentBook([agent for agent, _ in built], Routes(base.settings.every_route), saved.find),
+        book=AgentBook([agent for agent, _ in built], AgentRoutes(base.settings.every_route), saved.find),
         tools=[(agent.models.llm, tools) for agent, tools in built],
     )
 
@@ -94,7 +94,7 @@ def _agent(
     base: Foundation,
     shared: SharedTools,
     speech_to_text: SpeechToText,
-    rooms: Rooms,
+    rooms: ChannelRooms,
     attachments: Attachments | None,
 ) -> tuple[Agent, AgentTools]:
     llm, cheaper = base.models.main(settings), base.models.cheaper()
@@ -128,7 +128,7 @@ def _with_model(
     graph: GraphSpec[RunContext],
     tools: AgentTools,
     speech_to_text: SpeechToText,
-    workflow: Workflow | None = None,
+    workflow: AgentWorkflow | None = None,
 ) -> Agent:
     """The agent with the model of `settings`. Its sub-agents keep the model of the agent."""
     llm = base.models.main(settings)
@@ -167,7 +167,7 @@ def _with_model(
     )
 
 
-def _workflow(documents: AgentDocuments, name: str) -> Workflow | None:
+def _workflow(documents: AgentDocuments, name: str) -> AgentWorkflow | None:
     """What commands know about the agent's workflow; None for an agent without one."""
     found = documents.runs.get(name)
     if found is None:

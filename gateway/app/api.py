@@ -12,7 +12,7 @@ from aiohttp import web
 
 from adapters.api.adapter import ApiAdapter
 from adapters.api.settings import ApiSettings, Token, Webhook
-from adapters.api.templates import Template
+from adapters.api.templates import ApiTemplate
 from adapters.web.attempts import WrongTokens
 from adapters.web.security import security_headers
 from gateway.access.policy import AccessRule
@@ -72,7 +72,7 @@ def build_api(
                 secret=_reader(one.secret, f"api.webhooks.{name}.secret"),
                 workflow=one.workflow,
                 person=one.token,
-                message=Template.parsed(one.message),
+                message=ApiTemplate.parsed(one.message),
                 signature_header=one.signature_header,
                 timestamp_header=one.timestamp_header,
                 tolerance_s=one.tolerance_s,

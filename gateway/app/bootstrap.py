@@ -17,7 +17,7 @@ from gateway.app.commands import build_commands
 from gateway.app.components import Extras, Foundation, build_components, reply_files
 from gateway.app.heartbeat import Heartbeat
 from gateway.app.inbox import build_inbox
-from gateway.app.lifecycle import Gateway, Parts
+from gateway.app.lifecycle import Gateway, GatewayParts
 from gateway.app.page_guests import build_page_guests
 from gateway.app.questions import build_questions
 from gateway.app.server import build_server
@@ -43,7 +43,7 @@ from gateway.config import Secrets, Settings, environment
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
 from gateway.ingress.inbox import Inbox
-from gateway.ingress.room_history import RoomRule, Rooms
+from gateway.ingress.room_history import ChannelRooms, RoomRule
 from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.runtime.data_dir import DataDir
 from gateway.scheduling.crisis_notices import NoticeJobs
@@ -106,7 +106,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         base, access, worker, named, delivery, tools, rooms, agents.book, turns, expiries.words, unanswered
     )
     gateway = Gateway(
-        Parts(
+        GatewayParts(
             data=data,
             store=base.store,
             files=base.files,
@@ -246,12 +246,12 @@ def _shared_tools(
     )
 
 
-def _rooms(base: Foundation) -> Rooms:
+def _rooms(base: Foundation) -> ChannelRooms:
     rules = {
         key_of(one.adapter): RoomRule(messages=one.room_messages, access=one.rule) for one in base.posting
     }
     others = {key: RoomRule(access=rule) for key, rule in base.extras.rules.items()}
-    return Rooms(channels=base.channels, rules={**rules, **others}, store=base.store, clock=base.clock)
+    return ChannelRooms(channels=base.channels, rules={**rules, **others}, store=base.store, clock=base.clock)
 
 
 def _worker(base: Foundation, turns: TurnRunner, tools: SharedTools, replies: ReadyReplies | None) -> Worker:

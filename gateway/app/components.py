@@ -11,7 +11,7 @@ from adapters.channel import Channel, Timeline
 from gateway.access.policy import AccessRule
 from gateway.access.shared_attempts import SharedAttempts
 from gateway.agents.documents import AgentDocuments
-from gateway.agents.routes import Routes
+from gateway.agents.routes import AgentRoutes
 from gateway.agents.speech_lookup import SpeechLookup
 from gateway.app.bus import build_bus, build_shared_counts
 from gateway.app.crisis_vectors import build_vector_judge
@@ -323,7 +323,7 @@ def _speech_of(settings: Settings, store: Store) -> SpeechLookup:
     """The speech settings of every agent."""
     names = (DEFAULT_AGENT, *settings.agents)
     speech = {name: agent_speech(settings, name) for name in names}
-    return SpeechLookup(speech, Routes(settings.every_route), store)
+    return SpeechLookup(speech, AgentRoutes(settings.every_route), store)
 
 
 def _show_work(settings: Settings) -> Callable[[AccountKey], Verbosity]:

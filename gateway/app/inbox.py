@@ -16,7 +16,7 @@ from gateway.channels.registry import key_of
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.unanswered_questions import UnansweredQuestions
 from gateway.ingress.inbox import Inbox
-from gateway.ingress.room_history import Rooms
+from gateway.ingress.room_history import ChannelRooms
 from gateway.interactions.word_questions import WordQuestions
 from gateway.turns.message_gates import MessageGates
 from gateway.turns.runner import TurnRunner
@@ -30,7 +30,7 @@ def build_inbox(
     owner_of: Callable[[str], str],
     delivery: Delivery,
     tools: SharedTools,
-    rooms: Rooms,
+    rooms: ChannelRooms,
     agents: AgentBook,
     turns: TurnRunner,
     words: WordQuestions,

@@ -29,7 +29,7 @@ from gateway.channels.supervisor import (
     TOKEN_IN_USE_S,
     ChannelStatus,
     ChannelSupervisor,
-    Lease,
+    ReceivingLease,
     any_alive,
     channel_lines,
 )
@@ -74,7 +74,7 @@ _STORE_REMEDY = "stop the gateway and restore a backup, see docs/guides/deploy.m
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class GatewayParts:
     """Everything that the gateway starts and closes."""
 
     data: DataDir
@@ -114,7 +114,7 @@ class Parts:
     turns: Supervisor
     """Runners of threads: given time to finish."""
     deliveries: Supervisor
-    leases: Mapping[AccountKey, Lease] = field(default_factory=dict)
+    leases: Mapping[AccountKey, ReceivingLease] = field(default_factory=dict)
     """For channels with a bot token: only one process at a time may receive with a token."""
     foreign: frozenset[AccountKey] = frozenset()
     """The accounts of plug-ins' channels."""
@@ -130,7 +130,7 @@ class Parts:
 class Gateway:
     """One process's gateway. `start` once, `stop` once."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: GatewayParts) -> None:
         self._parts = parts
         self.server: Server | None = None
         """Optional; set before `start`. The server asks this gateway whether it is ready."""

@@ -16,7 +16,7 @@ from gateway.app.tools import SharedTools
 from gateway.ingress.chat_deletion import ERASURE, ChatDeletion, WhenIdle
 from gateway.ingress.full_erasure import FullErasure
 from gateway.ingress.person_erasure import PersonErasure
-from gateway.ingress.room_history import Rooms
+from gateway.ingress.room_history import ChannelRooms
 from gateway.ingress.thread_stops import ThreadStops
 from gateway.people.erasing import FULL_ERASURE, erasure_job
 from gateway.people.page_people import PERSON_ERASURE, PageAccounts, erasure_of
@@ -82,7 +82,7 @@ def build_page_guests(
     owner_of: Callable[[str], str],
     jobs: JobRunner,
     when_idle: WhenIdle,
-    rooms: Rooms,
+    rooms: ChannelRooms,
 ) -> PageGuests:
     """Build it, with what deletes conversations; without a page there are no devices."""
     page = base.page.adapter

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection
 from gateway.app.components import Foundation
 from gateway.app.tools import SharedTools
 from gateway.ingress.full_erasure import PersonTraces
-from gateway.ingress.room_history import Rooms
+from gateway.ingress.room_history import ChannelRooms
 from gateway.storage.identities import Identity
 from gateway.turns.sessions import SessionState, read_again
 from pipeline.domain.ids import ThreadKey
@@ -16,7 +16,7 @@ from pipeline.domain.ids import ThreadKey
 def build_traces(
     base: Foundation,
     tools: SharedTools,
-    rooms: Rooms,
+    rooms: ChannelRooms,
     discard_files: Callable[[ThreadKey], Awaitable[None]],
     discard_uploads: Callable[[str], Awaitable[None]],
 ) -> PersonTraces:

@@ -15,7 +15,7 @@ from adapters.channel import Channel, RateLimits, Timeline
 from gateway.access.policy import AccessRule
 from gateway.app.plugin_channels import build_adapter, identity_of
 from gateway.config import SecretRef, Settings
-from gateway.config.channels import ChannelAccount, DiscordSettings, SlackSettings, TelegramSettings
+from gateway.config.channels import ChannelAccount, DiscordSection, SlackSection, TelegramSection
 from gateway.config.posting import PostingSettings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
@@ -81,11 +81,11 @@ def posting_channels(settings: Settings, timeline: Timeline, clock: Clock) -> li
     built = []
     for account in settings.channels.accounts():
         match account.settings:
-            case TelegramSettings(active=True) as section:
+            case TelegramSection(active=True) as section:
                 built.append(_telegram(section, account.path, clock))
-            case SlackSettings(active=True) as section:
+            case SlackSection(active=True) as section:
                 built.append(_slack(section, account.path, clock))
-            case DiscordSettings(active=True) as section:
+            case DiscordSection(active=True) as section:
                 built.append(_discord(section, account.path, timeline, clock))
     return built
 
@@ -104,7 +104,7 @@ def access_rule(settings: PostingSettings) -> AccessRule:
     )
 
 
-def _telegram(settings: TelegramSettings, path: str, clock: Clock) -> BuiltChannel:
+def _telegram(settings: TelegramSection, path: str, clock: Clock) -> BuiltChannel:
     from adapters.telegram import adapter as telegram  # noqa: PLC0415 - an SDK is loaded where it is used
     from adapters.telegram import rate_limits  # noqa: PLC0415 - as above
     from adapters.telegram import settings as wanted  # noqa: PLC0415 - as above
@@ -135,7 +135,7 @@ def _telegram(settings: TelegramSettings, path: str, clock: Clock) -> BuiltChann
     )
 
 
-def _slack(settings: SlackSettings, path: str, clock: Clock) -> BuiltChannel:
+def _slack(settings: SlackSection, path: str, clock: Clock) -> BuiltChannel:
     from adapters.slack import adapter as slack  # noqa: PLC0415 - an SDK is loaded where it is used
     from adapters.slack import rate_limits  # noqa: PLC0415 - as above
     from adapters.slack import settings as wanted  # noqa: PLC0415 - as above
@@ -165,7 +165,7 @@ def _slack(settings: SlackSettings, path: str, clock: Clock) -> BuiltChannel:
     )
 
 
-def _discord(settings: DiscordSettings, path: str, timeline: Timeline, clock: Clock) -> BuiltChannel:
+def _discord(settings: DiscordSection, path: str, timeline: Timeline, clock: Clock) -> BuiltChannel:
     from adapters.discord import adapter as discord  # noqa: PLC0415 - an SDK is loaded where it is used
     from adapters.discord import rate_limits  # noqa: PLC0415 - as above
     from adapters.discord import settings as wanted  # noqa: PLC0415 - as above

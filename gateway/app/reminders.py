@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gateway.access.policy import AccessPolicy
 from gateway.agents.documents import AgentDocuments
-from gateway.agents.routes import Routes
+from gateway.agents.routes import AgentRoutes
 from gateway.config.settings import Settings
 from gateway.scheduling.jobs import JobRunner
 from gateway.scheduling.reminders import ReminderScheduler, Workflows
@@ -39,7 +39,7 @@ def build_reminders(
 
 def _workflows(settings: Settings, documents: AgentDocuments) -> Workflows:
     """Finds the workflows that a user may run in a chat: those of the agents of its route."""
-    found, routes = documents.runs, Routes(settings.every_route)
+    found, routes = documents.runs, AgentRoutes(settings.every_route)
 
     def find(thread: ThreadKey, user: str, private: bool) -> tuple[str, ...]:  # noqa: FBT001 - one caller
         if not found:

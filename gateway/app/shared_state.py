@@ -10,7 +10,7 @@ from typing import Any
 from gateway.app.cluster_watch import ClusterWatch
 from gateway.app.components import Foundation
 from gateway.cluster.shared_counts import SharedCounts
-from gateway.ingress.room_history import Rooms
+from gateway.ingress.room_history import ChannelRooms
 from gateway.runtime.tasks import Supervisor
 from gateway.scheduling.elected_work import ELECTED, ElectedWork
 from gateway.scheduling.watches import WatchScheduler
@@ -105,7 +105,7 @@ def build_shared_state(base: Foundation) -> SharedState:
 
 
 def keep_copies(
-    base: Foundation, state: SharedState, watches: WatchScheduler, rooms: Rooms, worker: Worker
+    base: Foundation, state: SharedState, watches: WatchScheduler, rooms: ChannelRooms, worker: Worker
 ) -> None:
     """Have the copies of the later parts kept new too, and the turns of `worker` stopped."""
     store = base.store
@@ -117,7 +117,7 @@ def keep_copies(
         state.stopped = StoppedTurns(store.changes, base.clock, worker.threads)
 
 
-async def _forget_rooms(rooms: Rooms) -> None:
+async def _forget_rooms(rooms: ChannelRooms) -> None:
     rooms.forget_all()
 
 

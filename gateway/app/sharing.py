@@ -14,7 +14,7 @@ from gateway.attachments.handed_media import MediaHandover
 from gateway.attachments.intake import Downloads
 from gateway.channels.registry import key_of
 from gateway.channels.shared_account import SharedAccount
-from gateway.channels.supervisor import Lease
+from gateway.channels.supervisor import ReceivingLease
 from gateway.channels.token_lease import TokenLease
 from gateway.cluster.bus import EVERY_OWNER, holder_of
 from gateway.cluster.signals import Recorded
@@ -76,12 +76,12 @@ def shared_outbox(base: Foundation, delivery: Delivery) -> SharedOutbox | None:
 
 def shared_accounts(
     base: Foundation, outbox: SharedOutbox | None, tokens: Mapping[AccountKey, TokenLease]
-) -> Mapping[AccountKey, Lease]:
+) -> Mapping[AccountKey, ReceivingLease]:
     """What each channel holds while it runs; none in a process that holds no accounts."""
     accounts = base.accounts
     if outbox is None or not isinstance(accounts, SharedAccounts):
         return {}
-    leases: dict[AccountKey, Lease] = {}
+    leases: dict[AccountKey, ReceivingLease] = {}
     for channel in base.channels:
         key = key_of(channel)
         token = tokens.get(key)

@@ -12,8 +12,8 @@ from gateway.sandbox.commands import SandboxedCommands
 from gateway.sandbox.folders import CommandFolders
 from gateway.sandbox.process import sandbox_problem
 from gateway.sandbox.protocol import SandboxLimits
+from pipeline.domain.background import Spawn
 from pipeline.domain.clock import Clock
-from pipeline.tools.mcp_server import Spawn
 from pipeline.tools.shell import SHELL
 
 _log = logging.getLogger(__name__)

@@ -30,6 +30,7 @@ from gateway.sandbox.folders import CommandFolders
 from gateway.scheduling.jobs import JobRunner
 from gateway.scheduling.reminders import ReminderScheduler
 from gateway.storage.ports import Store
+from pipeline.domain.background import Spawn
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -49,11 +50,10 @@ from pipeline.shield.shield import Shield
 from pipeline.subagents import SubAgents
 from pipeline.tools.attachments import ConversationFiles, attachments_group
 from pipeline.tools.files import files_group
-from pipeline.tools.gate import Gate
+from pipeline.tools.gate import RegistryGate
 from pipeline.tools.judged_facts import JudgedFacts
 from pipeline.tools.mcp_config import REFERENCES, read_mcp_file
 from pipeline.tools.mcp_group import mcp_groups
-from pipeline.tools.mcp_server import Spawn
 from pipeline.tools.notes import notes_group
 from pipeline.tools.origins import Origins
 from pipeline.tools.plugins import PLUGINS, tool_plugins
@@ -177,7 +177,7 @@ class AgentTools:
     """One agent's services, and the gate of its tools, which the gateway closes."""
 
     services: PipelineServices
-    gate: Gate | None
+    gate: RegistryGate | None
     """None if it has no tools."""
 
     def offered(self) -> tuple[ToolDefinition, ...]:
@@ -303,7 +303,7 @@ def build_agent_tools(
     zones = TimeZones(folder.workspace, clock, limits.time_zone)
     around: PipelineServices
     registry: ToolRegistry
-    gate: Gate | None = None
+    gate: RegistryGate | None = None
     if settings.tools.enabled:
         agents = SubAgents(
             llm=llm, services=lambda: around, registry=lambda: registry, clock=clock, settings=limits
@@ -322,7 +322,7 @@ def build_agent_tools(
             ],
             enabled=(*settings.tools.groups, WatchGroup.name, *shared.own),
         )
-        gate = Gate(
+        gate = RegistryGate(
             registry=registry,
             shield=shared.shield,
             approvals=shared.approvals,

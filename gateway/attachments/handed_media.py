@@ -12,14 +12,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any, Final, Protocol, get_args
+from typing import Final, Protocol, get_args
 
 from gateway.cluster.bus import EVERY_OWNER, Bus, holder_of
 from gateway.cluster.signals import Control, MediaReady, MediaWanted
 from gateway.storage.blobs import BlobBook, BlobGone, BlobTooLarge, NewBlob
 from pipeline.domain.attachments import file_size
+from pipeline.domain.background import Spawn
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock, within
 from pipeline.domain.errors import MediaUnavailable, StorageError
@@ -47,7 +48,7 @@ _FAILED = "The file could not be fetched. Please send it again later."
 _UNREADABLE = "It cannot be read now; please send it again later."
 
 
-class Channel(Protocol):
+class AccountFiles(Protocol):
     """What fetches the files of one account."""
 
     @property
@@ -56,12 +57,6 @@ class Channel(Protocol):
     async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
         """See `adapters.channel.ChannelAdapter.download`."""
         ...
-
-
-class Spawn(Protocol):
-    """Runs work in a task that ends with the process at the latest."""
-
-    def __call__(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +146,7 @@ class MediaHandover:
     bytes of one file."""
 
     def __init__(
-        self, channel: Channel, bus: Bus, blobs: BlobBook, clock: Clock, spawn: Spawn, *, largest: int
+        self, channel: AccountFiles, bus: Bus, blobs: BlobBook, clock: Clock, spawn: Spawn, *, largest: int
     ) -> None:
         self._channel = channel
         self._bus = bus

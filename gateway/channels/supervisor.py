@@ -42,7 +42,7 @@ _WORDS_CHARS = 300
 ChannelState = Literal["starting", "up", "down", "ended"]
 
 
-class Lease(Protocol):
+class ReceivingLease(Protocol):
     """A lease that must be held while the channel receives."""
 
     def held(self, on_lost: Callable[[], None]) -> AbstractAsyncContextManager[None]: ...
@@ -74,7 +74,7 @@ class ChannelSupervisor:
         adapter: ChannelAdapter,
         *,
         clock: Clock,
-        lease: Lease | None = None,
+        lease: ReceivingLease | None = None,
         chance: Callable[[], float] = random.random,
         token_again_s: float = TOKEN_IN_USE_S,
     ) -> None:

@@ -39,7 +39,7 @@ _OWN_FOLDER = "Or give the terminal a separate folder: parlour chat --set data.d
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentFiles:
+class NamedFiles:
     """The files that the command line names."""
 
     voice: tuple[Path, ...] = ()
@@ -49,18 +49,18 @@ class SentFiles:
 
 
 def chat(
-    config: Path | None, overrides: Sequence[str], sent: SentFiles | None = None, *, only: str | None = None
+    config: Path | None, overrides: Sequence[str], sent: NamedFiles | None = None, *, only: str | None = None
 ) -> int:
     """Talk until end of input; exit code 1 when anything was refused or ended in an error. With `only`, that
     message is the whole input."""
     environ = environment()
     settings = load(config, environ, [*_CHAT_DEFAULTS, *overrides])
     secrets = open_logs(settings)
-    return asyncio.run(_chat(settings, secrets, crash_at(environ, labels=LABELS), sent or SentFiles(), only))
+    return asyncio.run(_chat(settings, secrets, crash_at(environ, labels=LABELS), sent or NamedFiles(), only))
 
 
 async def _chat(
-    settings: Settings, secrets: Secrets, crash: str | None, sent: SentFiles, only: str | None
+    settings: Settings, secrets: Secrets, crash: str | None, sent: NamedFiles, only: str | None
 ) -> int:
     interactive = only is None and sys.stdin.isatty()
     console: ConsoleAdapter | None = None
@@ -94,7 +94,7 @@ async def _chat(
     return 1 if console is not None and console.failed else 0
 
 
-async def _chat_beside(page: str, settings: Settings, sent: SentFiles) -> int:
+async def _chat_beside(page: str, settings: Settings, sent: NamedFiles) -> int:
     """Talk to the running gateway over its web socket; returns the exit code of `chat`."""
     interactive = sys.stdin.isatty()
     interrupted = _on_interrupt()
@@ -118,7 +118,7 @@ async def _chat_beside(page: str, settings: Settings, sent: SentFiles) -> int:
 
 
 def _console(
-    timeline: Timeline, settings: ConsoleSettings, sent: SentFiles, only: str | None = None
+    timeline: Timeline, settings: ConsoleSettings, sent: NamedFiles, only: str | None = None
 ) -> ConsoleAdapter:
     """The console channel on this process's input and output, with an editor if both are a terminal."""
     clock = SystemClock()

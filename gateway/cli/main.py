@@ -212,10 +212,10 @@ def _add_sent_files(chat: argparse.ArgumentParser) -> None:
 
 
 def _chat(options: argparse.Namespace) -> int:
-    from gateway.cli.chat import SentFiles, chat
+    from gateway.cli.chat import NamedFiles, chat
 
     voice = (options.voice,) if options.voice is not None else ()
-    sent = SentFiles(voice=voice, files=tuple(options.file or ()))
+    sent = NamedFiles(voice=voice, files=tuple(options.file or ()))
     return chat(options.config, options.overrides, sent)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gateway.models import fetch
 from gateway.models.manifest import MODELS, Model, find
-from gateway.models.progress import Progress, megabytes, progress_on
+from gateway.models.progress import DownloadProgress, megabytes, progress_on
 from pipeline.domain.errors import ParlourError
 
 
@@ -76,7 +76,7 @@ async def _get_all(models: tuple[Model, ...], models_dir: Path) -> int:
     return 0 if all(results) else 1
 
 
-async def _get_one(model: Model, models_dir: Path, progress: Progress) -> bool:
+async def _get_one(model: Model, models_dir: Path, progress: DownloadProgress) -> bool:
     try:
         fetched = await fetch.get(model, models_dir, progress)
     except ParlourError as error:

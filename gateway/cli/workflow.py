@@ -15,7 +15,7 @@ from pipeline.domain.errors import ConfigurationError, GraphError
 from pipeline.graph.documents.json_text import parsed_json
 from pipeline.graph.run.records import RawRecord
 from pipeline.graph_book import document_text, has_playbook_text, in_file, workflow_name
-from pipeline.workflows.document import Agent, Workflow
+from pipeline.workflows.document import Workflow, WorkflowAgent
 from pipeline.workflows.exploring.explorer import BOUND, explore
 from pipeline.workflows.exploring.shown import in_words
 from pipeline.workflows.mistakes import Mistake
@@ -46,7 +46,11 @@ def workflow_check(files: Sequence[Path], bound: int | None = None) -> int:
         if workflow is not None:
             steps = f"{len(workflow.reached)} of {len(workflow.nodes)} nodes are reached"
             write_out(f"{file}: no mistakes; {steps}\n")
-            named = {node.model for node in workflow.nodes.values() if isinstance(node, Agent) and node.model}
+            named = {
+                node.model
+                for node in workflow.nodes.values()
+                if isinstance(node, WorkflowAgent) and node.model
+            }
             if named:
                 models = ", ".join(sorted(named))
                 write_out(f"{file}: it names {models}; the model of your configuration answers\n")

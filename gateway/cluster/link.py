@@ -9,7 +9,7 @@ from itertools import count
 from typing import Final, NoReturn
 
 from gateway.cluster.backlog import Backlog
-from gateway.cluster.transport import Connection, Transport, TransportError
+from gateway.cluster.transport import Transport, TransportConnection, TransportError
 from pipeline.domain.clock import Clock
 
 _log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _BATCH = 256
 OnText = Callable[[str], None]
 
 
-class Link:
+class BusLink:
     """Sends to and receives from one transport. Texts that are posted while it is down wait, bounded."""
 
     def __init__(self, transport: Transport, *, own_topic: str, probe: str, clock: Clock) -> None:
@@ -108,7 +108,7 @@ class Link:
             await self._clock.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
-    async def _use(self, connection: Connection, on_text: OnText) -> bool:
+    async def _use(self, connection: TransportConnection, on_text: OnText) -> bool:
         """Use the connection until it is lost. Whether it ever worked."""
         worked = False
         try:
@@ -130,11 +130,11 @@ class Link:
             await connection.close()
         return worked
 
-    async def _receive(self, connection: Connection, on_text: OnText) -> NoReturn:
+    async def _receive(self, connection: TransportConnection, on_text: OnText) -> NoReturn:
         while True:
             on_text(await connection.receive())
 
-    async def _send(self, connection: Connection) -> NoReturn:
+    async def _send(self, connection: TransportConnection) -> NoReturn:
         while True:
             batch = await self._backlog.take(_BATCH)
             messages: list[tuple[str, str]] = []

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
-from typing import Any, Final, NoReturn, Protocol
+from typing import Final, NoReturn
 
 from gateway.cluster.backlog import Backlog
 from gateway.cluster.bus import (
@@ -39,7 +39,7 @@ from gateway.cluster.bus import (
 )
 from gateway.cluster.codec import signal_from_json, signal_to_json
 from gateway.cluster.in_process import InProcessBus
-from gateway.cluster.link import Link
+from gateway.cluster.link import BusLink
 from gateway.cluster.shown_turns import ShownTurns
 from gateway.cluster.signals import (
     Changed,
@@ -54,19 +54,14 @@ from gateway.cluster.signals import (
     Wake,
 )
 from gateway.cluster.transport import Transport
-from gateway.cluster.wakes import WAKE, WORKERS, SentTo, Wakes, topic_of
+from gateway.cluster.wakes import WAKE, WORKERS, ProcessWakes, SentTo, topic_of
+from pipeline.domain.background import Spawn
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import LlmToken, PipelineEvent
 from pipeline.domain.ids import AccountKey, new_id
 
 _log = logging.getLogger(__name__)
-
-
-class Spawn(Protocol):
-    """Runs work in a task that ends with the process at the latest."""
-
-    def __call__(self, work: Coroutine[Any, Any, NoReturn], *, name: str) -> asyncio.Task[NoReturn]: ...
 
 
 _CHANGED: Final = "changed"
@@ -91,12 +86,12 @@ class RemoteBus:
         """Subscriptions of this process, by topic."""
         own_topic, probe = f"process:{self._id}", f"{self._id} {_PROBE}"
         self._links = tuple(
-            Link(transport, own_topic=own_topic, probe=probe, clock=clock) for transport in transports
+            BusLink(transport, own_topic=own_topic, probe=probe, clock=clock) for transport in transports
         )
         for link in self._links:
             for topic in (WAKE, topic_of(self._id), WORKERS, _CHANGED):
                 link.listen(topic)
-        self._wakes = Wakes(clock, publish=self._publish, wake_here=self._own.wake, count=count_wake)
+        self._wakes = ProcessWakes(clock, publish=self._publish, wake_here=self._own.wake, count=count_wake)
         self._shown = ShownTurns(self._own)
         self._events = Backlog[TurnEvent]()
         self._spawn = spawn
@@ -234,7 +229,7 @@ class RemoteBus:
             return
         self._carrying().post(topic, f"{self._id} {text}", key=key, token=token)
 
-    def _carrying(self) -> Link:
+    def _carrying(self) -> BusLink:
         """The first that is up, or the first."""
         return next((link for link in self._links if link.up), self._links[0])
 
@@ -258,7 +253,7 @@ class RemoteBus:
             for link in self._links:
                 link.unlisten(topic)
 
-    def _arrive(self, link: Link, text: str) -> None:
+    def _arrive(self, link: BusLink, text: str) -> None:
         sender, _, body = text.partition(" ")
         if sender == self._id:
             # This process needs only its probes back; its other signals reached their subscribers by a call.

@@ -38,7 +38,7 @@ class SharedCounts(Protocol):
         ...
 
 
-class MemoryCounts:
+class InMemoryCounts:
     """Counts in a dictionary, which the processes of one test share by `beside`."""
 
     def __init__(self, clock: Clock) -> None:
@@ -46,9 +46,9 @@ class MemoryCounts:
         self._kept: BoundedDict[str, list[tuple[float, object]]] = BoundedDict(10_000)
         self._own = object()
 
-    def beside(self) -> MemoryCounts:
+    def beside(self) -> InMemoryCounts:
         """The counts as another process sees them."""
-        other = MemoryCounts(self._clock)
+        other = InMemoryCounts(self._clock)
         other._kept = self._kept
         return other
 

@@ -25,7 +25,7 @@ def unreachable(error: Exception) -> TransportError:
     return TransportError(f"cannot be reached ({type(error).__name__})")
 
 
-class Connection(Protocol):
+class TransportConnection(Protocol):
     """A connection to the server. One task receives, and one other calls the rest."""
 
     async def listen(self, topic: str) -> None:
@@ -53,6 +53,6 @@ class Transport(Protocol):
         """`redis` or `postgres`, for messages."""
         ...
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> TransportConnection:
         """A new connection. Raises TransportError."""
         ...

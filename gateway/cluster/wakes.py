@@ -31,7 +31,7 @@ class Publish(Protocol):
     def __call__(self, topic: str, text: str, *, key: object) -> None: ...
 
 
-class Wakes:
+class ProcessWakes:
     """The wakes that one process sends and gets."""
 
     def __init__(

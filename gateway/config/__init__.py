@@ -15,7 +15,7 @@ from gateway.config.environment import crash_at, environment, machine_zone
 from gateway.config.explain import check_config, explain
 from gateway.config.limits import model_limits
 from gateway.config.load import Loaded, load, load_with_sources
-from gateway.config.problems import ConfigurationProblems, Problem, Source
+from gateway.config.problems import ConfigurationProblems, Problem, SettingSource
 from gateway.config.secrets import SecretRef, Secrets, SecretUnavailable
 from gateway.config.settings import Settings
 
@@ -30,8 +30,8 @@ __all__ = [
     "SecretRef",
     "SecretUnavailable",
     "Secrets",
+    "SettingSource",
     "Settings",
-    "Source",
     "agent_settings",
     "agent_speech",
     "check_config",

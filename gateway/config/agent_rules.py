@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterator
 
 from gateway.config.agent_settings import agent_settings
 from gateway.config.agents import DEFAULT_AGENT, DEFAULT_GRAPH, RouteSettings
-from gateway.config.problems import Problem, Source
+from gateway.config.problems import Problem, SettingSource
 from gateway.config.settings import Settings
 from pipeline.domain.errors import ConfigurationError
 from pipeline.llm.backends import resolve_backend
 
-SourceOf = Callable[[str], Source]
+SourceOf = Callable[[str], SettingSource]
 
 CHANNELS = ("telegram", "slack", "discord", "web", "console")
 CRITERIA = ("channel", "account", "room", "person", "kind")

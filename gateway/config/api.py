@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
-from adapters.api.templates import Template
+from adapters.api.templates import ApiTemplate
 from gateway.config.secrets import SecretRef
 from gateway.config.section import Section, setting
 from pipeline.domain.errors import InvalidInput
@@ -34,7 +34,7 @@ def check_header(value: str) -> str:
 def check_template(value: str) -> str:
     """A text with places such as {{issue.title}}."""
     try:
-        Template.parsed(value)
+        ApiTemplate.parsed(value)
     except InvalidInput:
         words = {
             "what": "has a place that is not a path in double braces",
@@ -119,7 +119,7 @@ class ApiWebhook(Section):
     )
 
 
-class ApiSettings(Section):
+class ApiSection(Section):
     """[api]: the HTTP API with which other programs run workflows."""
 
     enabled: bool = setting(default=False, description="Whether the API is served, below /api/.")

@@ -9,13 +9,13 @@ from pathlib import Path
 from adapters.api.run_ids import CHANNEL
 from gateway.config.agent_settings import agent_settings
 from gateway.config.agents import DEFAULT_AGENT
-from gateway.config.api import EVERY_WORKFLOW, ApiSettings
-from gateway.config.problems import Problem, Source
+from gateway.config.api import EVERY_WORKFLOW, ApiSection
+from gateway.config.problems import Problem, SettingSource
 from gateway.config.secrets import SecretUnavailable
 from gateway.config.settings import Settings
 from pipeline.domain.errors import ConfigurationError
 
-SourceOf = Callable[[str], Source]
+SourceOf = Callable[[str], SettingSource]
 
 
 def workflow_agents(settings: Settings) -> dict[str, str]:
@@ -61,7 +61,7 @@ def api_problems(
     return [*found, *_approvers(api, graphs, source_of), *(_shared(api) if secrets else ())]
 
 
-def _tokens(api: ApiSettings, known: tuple[str, ...] | None, source_of: SourceOf) -> Iterator[Problem]:
+def _tokens(api: ApiSection, known: tuple[str, ...] | None, source_of: SourceOf) -> Iterator[Problem]:
     for name, one in api.tokens.items():
         table = f"api.tokens.{name}"
         if one.token is None:
@@ -80,7 +80,7 @@ def _tokens(api: ApiSettings, known: tuple[str, ...] | None, source_of: SourceOf
                 yield _no_workflow(f"{table}.workflows", workflow, known, source_of)
 
 
-def _webhooks(api: ApiSettings, known: tuple[str, ...] | None, source_of: SourceOf) -> Iterator[Problem]:
+def _webhooks(api: ApiSection, known: tuple[str, ...] | None, source_of: SourceOf) -> Iterator[Problem]:
     for name, one in api.webhooks.items():
         table = f"api.webhooks.{name}"
         given = next((key for key in type(one).model_fields if _where(f"{table}.{key}", source_of)), "secret")
@@ -104,17 +104,17 @@ def _webhooks(api: ApiSettings, known: tuple[str, ...] | None, source_of: Source
             yield Problem(path=f"{table}.token", what=what, fix=fix)
 
 
-def _approvers(api: ApiSettings, graphs: Mapping[str, str], source_of: SourceOf) -> Iterator[Problem]:
+def _approvers(api: ApiSection, graphs: Mapping[str, str], source_of: SourceOf) -> Iterator[Problem]:
     """Approvers of the API that no token is, or whose token may not answer: the run would wait for ever."""
     if not graphs:
         return
     from pipeline.graph_book import installed_graphs, is_document  # noqa: PLC0415 - as needed
-    from pipeline.workflows.document import Approval, Workflow  # noqa: PLC0415 - as above
+    from pipeline.workflows.document import Workflow, WorkflowApproval  # noqa: PLC0415 - as above
 
     for name, path in graphs.items():
         document = installed_graphs().workflow(path) if is_document(path) else None
         for node in document.nodes.values() if isinstance(document, Workflow) else ():
-            named = node.approvers if isinstance(node, Approval) else ()
+            named = node.approvers if isinstance(node, WorkflowApproval) else ()
             for user in [one.rpartition(":")[2] for one in named if one.partition(":")[0] == CHANNEL]:
                 token = api.tokens.get(user)
                 if token is not None and "answer" in token.scopes:
@@ -128,7 +128,7 @@ def _approvers(api: ApiSettings, graphs: Mapping[str, str], source_of: SourceOf)
                 yield Problem(path=graph, what=what, fix=fix)
 
 
-def _shared(api: ApiSettings) -> Iterator[Problem]:
+def _shared(api: ApiSection) -> Iterator[Problem]:
     """Tokens with the same value: who has one would be another."""
     users: dict[str, str] = {}
     for path, reference in api.secret_refs().items():

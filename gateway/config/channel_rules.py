@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
-from gateway.config.channels import ChannelAccount, SlackSettings, TelegramSettings
-from gateway.config.cross_checks import Rule
+from gateway.config.channels import ChannelAccount, SlackSection, TelegramSection
+from gateway.config.cross_checks import CrossCheck
 from gateway.config.platform_ids import person_of
 from gateway.config.settings import Settings
 from gateway.config.value_checks import is_loopback
@@ -19,14 +19,14 @@ _TELEGRAM_PORTS = (443, 80, 88, 8443)
 """The ports on which Telegram calls a webhook (core.telegram.org/bots/api#setwebhook)."""
 
 
-def channel_rules(settings: Settings) -> Iterator[Rule]:
+def channel_rules(settings: Settings) -> Iterator[CrossCheck]:
     """The rules of each account, and between those of a channel."""
     accounts = settings.channels.accounts()
     for number, account in enumerate(accounts):
         path, section = account.path, account.settings
-        if isinstance(section, TelegramSettings):
+        if isinstance(section, TelegramSection):
             yield from _telegram_rules(path, section)
-        if isinstance(section, SlackSettings):
+        if isinstance(section, SlackSection):
             yield from _slack_rules(path, section)
         yield _off_without_needed(account)
         yield from _own_mistakes(account)
@@ -35,12 +35,12 @@ def channel_rules(settings: Settings) -> Iterator[Rule]:
         yield from _between(account, earlier)
 
 
-def _between(account: ChannelAccount, earlier: Sequence[ChannelAccount]) -> Iterator[Rule]:
+def _between(account: ChannelAccount, earlier: Sequence[ChannelAccount]) -> Iterator[CrossCheck]:
     """The rules between an account and the earlier ones of its channel."""
     path, section = account.path, account.settings
     names = {other.settings.account: other.path for other in earlier}
     is_given = "account" in section.model_fields_set
-    yield Rule(
+    yield CrossCheck(
         path=f"{path}.account",
         reads=tuple(f"{other.path}.account" for other in (account, *earlier)),
         broken=lambda _: section.account in names,
@@ -48,10 +48,10 @@ def _between(account: ChannelAccount, earlier: Sequence[ChannelAccount]) -> Iter
         fix="give each account of the channel its own name",
         caused_by="" if is_given else f"{path}.{section.needed()}",
     )
-    if isinstance(section, TelegramSettings) and section.webhook_url is not None:
+    if isinstance(section, TelegramSection) and section.webhook_url is not None:
         own = urlsplit(section.webhook_url).path
-        others = [one.settings for one in earlier if isinstance(one.settings, TelegramSettings)]
-        yield Rule(
+        others = [one.settings for one in earlier if isinstance(one.settings, TelegramSection)]
+        yield CrossCheck(
             path=f"{path}.webhook_url",
             reads=tuple(f"{other.path}.webhook_url" for other in (account, *earlier)),
             broken=lambda _: own in {urlsplit(other.webhook_url or "").path for other in others},
@@ -60,9 +60,9 @@ def _between(account: ChannelAccount, earlier: Sequence[ChannelAccount]) -> Iter
         )
 
 
-def _deny_meets_allow(account: ChannelAccount) -> Rule:
+def _deny_meets_allow(account: ChannelAccount) -> CrossCheck:
     path, section = account.path, account.settings
-    return Rule(
+    return CrossCheck(
         path=f"{path}.deny",
         reads=(f"{path}.allow", f"{path}.deny"),
         broken=lambda _: not {person_of(entry) for entry in section.allow}.isdisjoint(section.deny),
@@ -71,12 +71,12 @@ def _deny_meets_allow(account: ChannelAccount) -> Rule:
     )
 
 
-def _off_without_needed(account: ChannelAccount) -> Rule:
+def _off_without_needed(account: ChannelAccount) -> CrossCheck:
     """A rule against a section that changes settings without the one that the channel needs to run."""
     path, section = account.path, account.settings
     key = section.needed()
     how = " to the bot's token by reference" if key in section.SECRETS else ""
-    return Rule(
+    return CrossCheck(
         path=f"{path}.{key}",
         reads=(f"{path}.enabled", f"{path}.{key}"),
         broken=lambda _: section.enabled and getattr(section, key) is None and section != type(section)(),
@@ -86,11 +86,11 @@ def _off_without_needed(account: ChannelAccount) -> Rule:
     )
 
 
-def _own_mistakes(account: ChannelAccount) -> Iterator[Rule]:
+def _own_mistakes(account: ChannelAccount) -> Iterator[CrossCheck]:
     """The rules that the channel states itself, checked when its whole table is valid."""
     path, section = account.path, account.settings
     for key, what, fix in section.mistakes():
-        yield Rule(
+        yield CrossCheck(
             path=f"{path}.{key}",
             reads=tuple(f"{path}.{name}" for name in type(section).model_fields),
             broken=lambda _: True,
@@ -106,11 +106,11 @@ def _first_given(account: ChannelAccount) -> str:
     return next((f"{account.path}.{name}" for name in names), "")
 
 
-def _wants_webhook(telegram: TelegramSettings) -> bool:
+def _wants_webhook(telegram: TelegramSection) -> bool:
     return telegram.active and telegram.mode == "webhook"
 
 
-def _webhook_host_is_foreign(settings: Settings, telegram: TelegramSettings) -> bool:
+def _webhook_host_is_foreign(settings: Settings, telegram: TelegramSection) -> bool:
     if not _wants_webhook(telegram) or telegram.webhook_url is None:
         return False
     address = urlsplit(telegram.webhook_url)
@@ -118,14 +118,14 @@ def _webhook_host_is_foreign(settings: Settings, telegram: TelegramSettings) -> 
     return not is_loopback(address.hostname or "") and address.netloc not in ours
 
 
-def _webhook_port_is_closed(telegram: TelegramSettings) -> bool:
+def _webhook_port_is_closed(telegram: TelegramSection) -> bool:
     if not _wants_webhook(telegram) or telegram.webhook_url is None or telegram.api_base is not None:
         return False
     return (urlsplit(telegram.webhook_url).port or _TELEGRAM_PORTS[0]) not in _TELEGRAM_PORTS
 
 
-def _telegram_rules(path: str, section: TelegramSettings) -> Iterator[Rule]:
-    yield Rule(
+def _telegram_rules(path: str, section: TelegramSection) -> Iterator[CrossCheck]:
+    yield CrossCheck(
         path=f"{path}.webhook_url",
         reads=(f"{path}.token", f"{path}.mode", f"{path}.webhook_url"),
         broken=lambda _: _wants_webhook(section) and section.webhook_url is None,
@@ -134,7 +134,7 @@ def _telegram_rules(path: str, section: TelegramSettings) -> Iterator[Rule]:
         f'or set {path}.mode to "polling"',
         caused_by=f"{path}.mode",
     )
-    yield Rule(
+    yield CrossCheck(
         path=f"{path}.webhook_secret",
         reads=(f"{path}.token", f"{path}.mode", f"{path}.webhook_secret"),
         broken=lambda _: _wants_webhook(section) and section.webhook_secret is None,
@@ -142,14 +142,14 @@ def _telegram_rules(path: str, section: TelegramSettings) -> Iterator[Rule]:
         fix=f'make a secret with "openssl rand -hex 32" and refer to it, or set {path}.mode to "polling"',
         caused_by=f"{path}.mode",
     )
-    yield Rule(
+    yield CrossCheck(
         path=f"{path}.webhook_url",
         reads=(f"{path}.webhook_url", f"{path}.mode", "server.public_origins"),
         broken=lambda settings: _webhook_host_is_foreign(settings, section),
         what="names a host that is not in server.public_origins, so the server would refuse Telegram's calls",
         fix="add scheme and host of the address to server.public_origins",
     )
-    yield Rule(
+    yield CrossCheck(
         path=f"{path}.webhook_url",
         reads=(f"{path}.webhook_url", f"{path}.mode", f"{path}.api_base"),
         broken=lambda _: _webhook_port_is_closed(section),
@@ -158,8 +158,8 @@ def _telegram_rules(path: str, section: TelegramSettings) -> Iterator[Rule]:
     )
 
 
-def _slack_rules(path: str, section: SlackSettings) -> Iterator[Rule]:
-    yield Rule(
+def _slack_rules(path: str, section: SlackSection) -> Iterator[CrossCheck]:
+    yield CrossCheck(
         path=f"{path}.app_token",
         reads=(f"{path}.bot_token", f"{path}.mode", f"{path}.app_token"),
         broken=lambda _: section.active and section.mode == "socket" and section.app_token is None,
@@ -168,7 +168,7 @@ def _slack_rules(path: str, section: SlackSettings) -> Iterator[Rule]:
         f'or set {path}.mode to "http"',
         caused_by=f"{path}.mode",
     )
-    yield Rule(
+    yield CrossCheck(
         path=f"{path}.signing_secret",
         reads=(f"{path}.bot_token", f"{path}.mode", f"{path}.signing_secret"),
         broken=lambda _: section.active and section.mode == "http" and section.signing_secret is None,

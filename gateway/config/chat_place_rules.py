@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from gateway.config.chat_place import ChatPlace
-from gateway.config.problems import Problem, Source
+from gateway.config.problems import Problem, SettingSource
 from gateway.config.settings import Settings
 from pipeline.domain.ids import ThreadKey
 
@@ -18,7 +18,7 @@ def place_problems(
     path: str,
     settings: Settings,
     place: ChatPlace,
-    source_of: Callable[[str], Source],
+    source_of: Callable[[str], SettingSource],
     owners: Mapping[str, str] = NO_OWNERS,
 ) -> Iterator[Problem]:
     """The first problem of the chat of the table `path`. `owners` are the channels whose one account needs no
@@ -60,6 +60,6 @@ def place_thread(
     return ThreadKey(channel=place.channel, account=account, chat=place.chat)
 
 
-def _where(path: str, source_of: Callable[[str], Source]) -> str:
+def _where(path: str, source_of: Callable[[str], SettingSource]) -> str:
     source = source_of(path)
     return "" if source.kind == "default" else f" ({source.phrase()})"

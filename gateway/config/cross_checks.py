@@ -14,7 +14,7 @@ from pipeline.tools.search_library import is_installed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class CrossCheck:
     """A rule, reported at the setting `path`. It is checked only if all of `reads` are valid."""
 
     path: str
@@ -32,7 +32,7 @@ def _transcribes_elsewhere(settings: Settings) -> bool:
 
 
 RULES = (
-    Rule(
+    CrossCheck(
         path="server.host",
         reads=("server.host", "server.public_origins", "channels.web.enabled", "api.enabled"),
         broken=lambda settings: (
@@ -44,49 +44,49 @@ RULES = (
         fix='set server.public_origins to the origins people use, like ["https://bot.example.org"], or '
         'server.host to "127.0.0.1"',
     ),
-    Rule(
+    CrossCheck(
         path="llm.api_key",
         reads=("llm.api_key", "llm.model"),
         broken=lambda settings: settings.llm.model == "local" and settings.llm.api_key is not None,
         what='has no effect, as llm.model is "local"',
         fix="remove it or name another model",
     ),
-    Rule(
+    CrossCheck(
         path="llm.api_base",
         reads=("llm.api_base", "llm.model"),
         broken=lambda settings: settings.llm.model == "local" and settings.llm.api_base is not None,
         what='has no effect, as llm.model is "local"',
         fix="remove it or name another model",
     ),
-    Rule(
+    CrossCheck(
         path="llm.vision",
         reads=("llm.vision", "llm.model"),
         broken=lambda settings: settings.llm.model == "local" and settings.llm.vision is True,
         what="is true, but the embedded model cannot see pictures",
         fix="remove it or name another model",
     ),
-    Rule(
+    CrossCheck(
         path="voice.api_key",
         reads=("voice.api_key", "voice.transcriber"),
         broken=lambda settings: not _transcribes_elsewhere(settings) and settings.voice.api_key is not None,
         what="has no effect, as voice.transcriber names no endpoint",
         fix="remove it or name an endpoint",
     ),
-    Rule(
+    CrossCheck(
         path="voice.api_base",
         reads=("voice.api_base", "voice.transcriber"),
         broken=lambda settings: not _transcribes_elsewhere(settings) and settings.voice.api_base is not None,
         what="has no effect, as voice.transcriber names no endpoint",
         fix="remove it or name an endpoint",
     ),
-    Rule(
+    CrossCheck(
         path="tools.search.backend",
         reads=("tools.search.backend",),
         broken=lambda settings: settings.tools.search.backend == "ddgs" and not is_installed(),
         what="is ddgs, which is not installed",
         fix="run: pip install 'parlour[search]'",
     ),
-    Rule(
+    CrossCheck(
         path="tools.search.url",
         reads=("tools.search.backend", "tools.search.url"),
         broken=lambda settings: settings.tools.search.backend == "searxng" and not settings.tools.search.url,
@@ -94,7 +94,7 @@ RULES = (
         fix="set it to the server's address",
         caused_by="tools.search.backend",
     ),
-    Rule(
+    CrossCheck(
         path="tools.search.url",
         reads=("tools.search.backend", "tools.search.url"),
         broken=lambda settings: bool(
@@ -103,7 +103,7 @@ RULES = (
         what="has no effect, as tools.search.backend names no server",
         fix='remove it or set tools.search.backend to "searxng"',
     ),
-    Rule(
+    CrossCheck(
         path="tools.search.api_key",
         reads=("tools.search.backend", "tools.search.api_key"),
         broken=lambda settings: (
@@ -113,7 +113,7 @@ RULES = (
         fix="set it to a reference to the key, such as env:BRAVE_API_KEY",
         caused_by="tools.search.backend",
     ),
-    Rule(
+    CrossCheck(
         path="tools.search.api_key",
         reads=("tools.search.backend", "tools.search.api_key"),
         broken=lambda settings: (
@@ -122,7 +122,7 @@ RULES = (
         what="has no effect, as tools.search.backend is not brave",
         fix='remove it or set tools.search.backend to "brave"',
     ),
-    Rule(
+    CrossCheck(
         path="voice.live.silence_s",
         reads=("voice.live.commit_s", "voice.live.pause_s", "voice.live.silence_s"),
         broken=lambda settings: (
@@ -131,7 +131,7 @@ RULES = (
         what="is out of order: it must be at least voice.live.pause_s, and that at least voice.live.commit_s",
         fix="make silence_s the longest and commit_s the shortest of the three",
     ),
-    Rule(
+    CrossCheck(
         path="bus.url",
         reads=("bus.kind", "bus.url"),
         broken=lambda settings: settings.bus.kind != "process" and settings.bus.url is None,
@@ -139,7 +139,7 @@ RULES = (
         fix='set it to a reference, like "env:REDIS_URL"',
         caused_by="bus.kind",
     ),
-    Rule(
+    CrossCheck(
         path="bus.url",
         reads=("bus.kind", "bus.url"),
         broken=lambda settings: settings.bus.kind == "process" and settings.bus.url is not None,

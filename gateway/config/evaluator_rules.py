@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 
 from gateway.config.agent_settings import agent_settings, evaluator_settings
-from gateway.config.problems import Problem, Source
+from gateway.config.problems import Problem, SettingSource
 from gateway.config.settings import Settings
 from pipeline.llm.backends import resolve_backend
 
@@ -16,7 +16,7 @@ _READS = ("shield.", "llm.", "agents.", "budget.")
 
 
 def evaluator_problems(
-    settings: Settings, bad: Collection[str], source_of: Callable[[str], Source]
+    settings: Settings, bad: Collection[str], source_of: Callable[[str], SettingSource]
 ) -> list[Problem]:
     """The problems; none where a setting that they are about has a bad value."""
     if any(path.startswith(_READS) for path in bad):
@@ -71,6 +71,6 @@ def _name(model: str) -> tuple[str, str]:
     return backend.kind, backend.model.casefold()
 
 
-def _where(path: str, source_of: Callable[[str], Source]) -> str:
+def _where(path: str, source_of: Callable[[str], SettingSource]) -> str:
     source = source_of(path)
     return "" if source.kind == "default" else f" ({source.phrase()})"

@@ -17,7 +17,7 @@ from gateway.config.catalog import SECTIONS, SETTINGS, toml_value
 from gateway.config.environment import crash_at
 from gateway.config.limits import model_limits
 from gateway.config.load import Loaded, load_with_sources
-from gateway.config.problems import ConfigurationProblems, Problem, Source, one_line
+from gateway.config.problems import ConfigurationProblems, Problem, SettingSource, one_line
 from gateway.config.secrets import SecretRef, SecretUnavailable
 from gateway.config.section import Section
 from gateway.config.settings import Settings
@@ -26,10 +26,10 @@ VALID = 0
 INVALID = 2
 
 
-def explain(settings: Settings, sources: Mapping[str, Source]) -> str:
+def explain(settings: Settings, sources: Mapping[str, SettingSource]) -> str:
     """One line for each setting: dotted path, source, value. A secret shows as its reference and length."""
     rows = [
-        (name, sources.get(name, Source(kind="default")).label(), _shown(_value(settings, name)))
+        (name, sources.get(name, SettingSource(kind="default")).label(), _shown(_value(settings, name)))
         for name in (*SETTINGS, *_of_repeated(settings))
     ]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]

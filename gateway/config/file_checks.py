@@ -11,7 +11,7 @@ from collections.abc import Callable
 from gateway.config.channel_rules import channel_rules
 from gateway.config.cross_checks import RULES
 from gateway.config.memory_rules import MEMORY_RULES
-from gateway.config.problems import Problem, Source
+from gateway.config.problems import Problem, SettingSource
 from gateway.config.secrets import SecretUnavailable
 from gateway.config.settings import Settings
 from gateway.config.storage_rules import STORAGE_RULES
@@ -21,7 +21,7 @@ from pipeline.safety.resources import read_resources, shipped_resources
 from pipeline.shield.policy_file import read_policy
 from pipeline.tools.mcp_config import read_mcp_file
 
-SourceOf = Callable[[str], Source]
+SourceOf = Callable[[str], SettingSource]
 
 _CLASSIFIER = ("model.onnx", "tokenizer.json")
 
@@ -39,7 +39,7 @@ def cross_problems(settings: Settings, bad: frozenset[str], source_of: SourceOf)
     ]
 
 
-def _where(source: Source) -> str:
+def _where(source: SettingSource) -> str:
     return "" if source.kind == "default" else f" ({source.phrase()})"
 
 

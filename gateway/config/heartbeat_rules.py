@@ -7,7 +7,7 @@ from typing import Final
 
 from gateway.config.agents import DEFAULT_AGENT
 from gateway.config.chat_place_rules import place_problems
-from gateway.config.problems import Problem, Source
+from gateway.config.problems import Problem, SettingSource
 from gateway.config.settings import Settings
 
 OWNERS: Final[Mapping[str, tuple[str, str]]] = {"web": ("local", "owner"), "console": ("local", "owner")}
@@ -18,7 +18,7 @@ _READS: Final = ("heartbeat.", "agents.", "channels.", "agent.")
 
 
 def heartbeat_problems(
-    settings: Settings, bad: Collection[str], source_of: Callable[[str], Source]
+    settings: Settings, bad: Collection[str], source_of: Callable[[str], SettingSource]
 ) -> list[Problem]:
     """The problems; none where a setting that they are about has a bad value."""
     if any(path.startswith(_READS) for path in bad):
@@ -26,7 +26,7 @@ def heartbeat_problems(
     return [*_whose(settings, source_of), *_agent(settings, source_of), *_graphs(settings)]
 
 
-def _whose(settings: Settings, source_of: Callable[[str], Source]) -> Iterator[Problem]:
+def _whose(settings: Settings, source_of: Callable[[str], SettingSource]) -> Iterator[Problem]:
     wanted = settings.heartbeat
     accounts = {channel: account for channel, (account, _) in OWNERS.items()}
     found = [*place_problems("heartbeat", settings, wanted, source_of, accounts)]
@@ -45,7 +45,7 @@ def _whose(settings: Settings, source_of: Callable[[str], Source]) -> Iterator[P
         yield Problem(path="heartbeat.user", what=what, fix="write the person's id on that platform")
 
 
-def _agent(settings: Settings, source_of: Callable[[str], Source]) -> Iterator[Problem]:
+def _agent(settings: Settings, source_of: Callable[[str], SettingSource]) -> Iterator[Problem]:
     name, known = settings.heartbeat.agent, (DEFAULT_AGENT, *settings.agents)
     if name is not None and name not in known:
         what = f"there is no agent {name!a}{_where('heartbeat.agent', source_of)}"
@@ -62,6 +62,6 @@ def _graphs(settings: Settings) -> Iterator[Problem]:
             yield Problem(path=path, what=what, fix="name another one, and turn heartbeat.enabled on")
 
 
-def _where(path: str, source_of: Callable[[str], Source]) -> str:
+def _where(path: str, source_of: Callable[[str], SettingSource]) -> str:
     source = source_of(path)
     return "" if source.kind == "default" else f" ({source.phrase()})"

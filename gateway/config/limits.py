@@ -8,10 +8,10 @@ from __future__ import annotations
 from gateway.config.settings import Settings
 from pipeline.domain.frozen import dataclass
 from pipeline.llm.backends import resolve_backend
-from pipeline.llm.windows import Window, window_of
+from pipeline.llm.windows import ContextWindow, window_of
 
-EMBEDDED = Window(context=4_096, answer=512)
-UNKNOWN = Window(context=4_096, answer=1_024)
+EMBEDDED = ContextWindow(context=4_096, answer=512)
+UNKNOWN = ContextWindow(context=4_096, answer=1_024)
 """For a model that litellm's table does not have: the defaults of self-hosted servers."""
 
 
@@ -52,7 +52,7 @@ def model_limits(settings: Settings, model: str | None = None) -> ModelLimits:
     )
 
 
-def _known(settings: Settings, model: str) -> tuple[Window, str]:
+def _known(settings: Settings, model: str) -> tuple[ContextWindow, str]:
     if resolve_backend(model, settings.llm.api_base).kind in ("local", "scripted"):
         return EMBEDDED, "of the embedded model"
     llm = settings.llm

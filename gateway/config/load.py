@@ -31,7 +31,7 @@ from gateway.config.file_checks import (
 )
 from gateway.config.heartbeat_rules import heartbeat_problems
 from gateway.config.posting import PostingSettings
-from gateway.config.problems import ConfigurationProblems, Problem, Source
+from gateway.config.problems import ConfigurationProblems, Problem, SettingSource
 from gateway.config.safety_rules import safety_problems
 from gateway.config.secrets import REFERENCE_FIX, SecretContext
 from gateway.config.settings import Settings
@@ -46,7 +46,7 @@ class Loaded:
     """Valid settings, and where each comes from."""
 
     settings: Settings
-    sources: Mapping[str, Source]
+    sources: Mapping[str, SettingSource]
     """By dotted path: for every setting of a single table, and for those of repeated ones that are given."""
     file: Path | None
     """The file that was read, if any."""
@@ -246,7 +246,7 @@ def _shown(value: Any, *, numeric: bool) -> str:
             return "a date or a time"
 
 
-def _remedy(setting: SettingInfo, value: Any, source: Source) -> str:
+def _remedy(setting: SettingInfo, value: Any, source: SettingSource) -> str:
     unquoted = " without quotes" if isinstance(value, str) and source.kind == "file" else ""
     match setting.kind:
         case "flag":

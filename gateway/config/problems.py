@@ -15,7 +15,7 @@ SourceKind = Literal["default", "file", "environment", "command line"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SettingSource:
     """The source of a setting's value."""
 
     kind: SourceKind

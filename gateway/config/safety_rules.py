@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from gateway.config.agent_settings import classifier_settings
 from gateway.config.chat_place_rules import place_problems
-from gateway.config.problems import Problem, Source
+from gateway.config.problems import Problem, SettingSource
 from gateway.config.settings import Settings
 from pipeline.memory.local_embedder import is_installed
 
@@ -15,7 +15,7 @@ _READS = ("safety.", "llm.", "agents.", "channels.")
 
 
 def safety_problems(
-    settings: Settings, bad: Collection[str], source_of: Callable[[str], Source]
+    settings: Settings, bad: Collection[str], source_of: Callable[[str], SettingSource]
 ) -> list[Problem]:
     """The problems; none where a setting that they are about has a bad value."""
     if any(path.startswith(_READS) for path in bad):
@@ -27,7 +27,7 @@ def safety_problems(
     ]
 
 
-def _classifier(settings: Settings, source_of: Callable[[str], Source]) -> Iterator[Problem]:
+def _classifier(settings: Settings, source_of: Callable[[str], SettingSource]) -> Iterator[Problem]:
     safety = settings.safety
     if safety.classifier in (None, "agent"):
         why = "is not set" if safety.classifier is None else 'is "agent"'
@@ -50,12 +50,12 @@ def _classifier(settings: Settings, source_of: Callable[[str], Source]) -> Itera
             yield Problem(path="safety.classifier_api_base", what=what, fix=fix)
 
 
-def _vectors(settings: Settings, source_of: Callable[[str], Source]) -> Iterator[Problem]:
+def _vectors(settings: Settings, source_of: Callable[[str], SettingSource]) -> Iterator[Problem]:
     if settings.safety.vectors == "local" and not is_installed():
         what = f"is local, and the model is not installed{_where('safety.vectors', source_of)}"
         yield Problem(path="safety.vectors", what=what, fix="run: pip install 'parlour[memory]'")
 
 
-def _where(path: str, source_of: Callable[[str], Source]) -> str:
+def _where(path: str, source_of: Callable[[str], SettingSource]) -> str:
     source = source_of(path)
     return "" if source.kind == "default" else f" ({source.phrase()})"

@@ -29,7 +29,7 @@ from gateway.config.channel_plugins import (
     remedy_for_channel,
 )
 from gateway.config.channels import MORE, POSTING
-from gateway.config.problems import Problem, Source
+from gateway.config.problems import Problem, SettingSource
 from gateway.config.toml_lines import key_lines
 from pipeline.domain.frozen import dataclass
 
@@ -51,7 +51,7 @@ class GivenValue:
     """An unchecked value for one setting, and its source."""
 
     value: Any
-    source: Source
+    source: SettingSource
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Layers:
     problems: list[Problem] = field(default_factory=list)
     lines: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     """The lines of the file's tables and keys."""
-    added: dict[str, Source] = field(default_factory=dict)
+    added: dict[str, SettingSource] = field(default_factory=dict)
     """The channels of plug-ins that a layer has a table or a setting of, with the first one."""
 
     def add_file(self, path: Path) -> None:
@@ -86,14 +86,14 @@ class Layers:
             self._file_problem(path, "holds a number with too many digits", "shorten the number")
         else:
             self.lines = {_of_account(path): line for path, line in key_lines(text).items()}
-            self.place((), table, Source(kind="file", name=str(path)))
+            self.place((), table, SettingSource(kind="file", name=str(path)))
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
         """Overlay every variable PARLOUR__SECTION__KEY of `environ`."""
         for name in sorted(environ):
             if name.startswith(PREFIX):
                 path = tuple(name.removeprefix(PREFIX).lower().split("__"))
-                source = Source(kind="environment", name=name)
+                source = SettingSource(kind="environment", name=name)
                 self.place(path, _parse_value(path, environ[name]), source)
 
     def add_overrides(self, overrides: Sequence[str]) -> None:
@@ -102,7 +102,7 @@ class Layers:
             name, equals, text = override.partition("=")
             path = tuple(name.strip().split("."))
             if equals and _may_be_shown(path):
-                self.place(path, _parse_value(path, text), Source(kind="command line", name=OPTION))
+                self.place(path, _parse_value(path, text), SettingSource(kind="command line", name=OPTION))
             else:
                 # The text is not repeated: it may be a secret without its setting's name.
                 self.problems.append(
@@ -113,7 +113,7 @@ class Layers:
                     )
                 )
 
-    def place(self, path: tuple[str, ...], value: Any, source: Source) -> None:
+    def place(self, path: tuple[str, ...], value: Any, source: SettingSource) -> None:
         """Store `value` at `path`; a table of a known section is split into its settings."""
         path = _of_account(path)
         name = dotted(path)
@@ -181,11 +181,11 @@ class Layers:
             {path[2] for path in paths if path[1:2] == (channel,) and is_account(path[:3])}, key=int
         )
 
-    def source_of(self, name: str) -> Source:
+    def source_of(self, name: str) -> SettingSource:
         """The source of the effective value of the setting `name`."""
-        return self.values[name].source if name in self.values else Source(kind="default")
+        return self.values[name].source if name in self.values else SettingSource(kind="default")
 
-    def _is_left_out(self, path: tuple[str, ...], source: Source) -> bool:
+    def _is_left_out(self, path: tuple[str, ...], source: SettingSource) -> bool:
         """Whether `path` is in the table of a plug-in's channel whose settings are unknown, as the plug-in
         cannot be used: `load` reports that the channel is left out. Notes every channel of a plug-in."""
         plugin = added_channel(path)
@@ -194,7 +194,7 @@ class Layers:
         self.added.setdefault(path[1], source)
         return bool(plugin.problem)
 
-    def _unknown(self, path: tuple[str, ...], source: Source) -> None:
+    def _unknown(self, path: tuple[str, ...], source: SettingSource) -> None:
         known = added_channel(path) is not None or is_section(path[:2])
         in_channels = path[0] == "channels" and len(path) > 1
         what = f"names no {'channel' if in_channels and not known else 'setting'} ({source.phrase()})"

@@ -15,7 +15,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class TakenPreview:
     """The result of ending a preview, for the final answer."""
 
     native_id: str = ""

@@ -16,7 +16,7 @@ from adapters.channel import Failure, LiveView, Outgoing, PostingChannel
 from adapters.formatting.fences import closed_code
 from gateway.delivery.acknowledgements import Acknowledgements
 from gateway.delivery.chat_queue import PATIENCE_S, ChatQueue, ChatQueues, PreviewInterrupted
-from gateway.delivery.origin import Origin, Taken
+from gateway.delivery.origin import Origin, TakenPreview
 from gateway.delivery.platform_calls import MOST_ATTEMPTS, classify_failure
 from gateway.delivery.progress import CHANGE_S, ProgressLines, Verbosity
 from gateway.delivery.question_messages import QuestionMessages
@@ -103,10 +103,10 @@ class LiveReplies:
         for key in [key for key in self._live if key[0].account_key == account]:
             self._live.pop(key).end()
 
-    async def hand_over(self, thread: ThreadKey, message_id: str) -> Taken:
+    async def hand_over(self, thread: ThreadKey, message_id: str) -> TakenPreview:
         """End the preview of the answer. Must run in the chat's queue, so that no preview call is running."""
         live = self._live.pop((thread, message_id), None)
-        return Taken() if live is None else await live.closed()
+        return TakenPreview() if live is None else await live.closed()
 
 
 class LiveReply:
@@ -211,12 +211,12 @@ class LiveReply:
     async def _let_go(self) -> None:
         await self.closed()
 
-    async def closed(self) -> Taken:
+    async def closed(self) -> TakenPreview:
         """End the preview and release its message."""
         self.end()
         view, self._view = self._view, None
         if view is None:
-            return Taken()
+            return TakenPreview()
         if self._post_cut and not view.native_id and self._adapter.capabilities.resolution == "lookup":
             await self._clock.sleep(_LANDING_S)
         late = False
@@ -237,7 +237,7 @@ class LiveReply:
         if isinstance(ended, Failure):
             _log.info("a preview did not end cleanly", extra={"reason": ended.message})
         late = self._leases.shared and self._earlier_process
-        return Taken(native_id=view.native_id, unsettled=self._edit_cut or late)
+        return TakenPreview(native_id=view.native_id, unsettled=self._edit_cut or late)
 
     @property
     def _queue(self) -> ChatQueue:

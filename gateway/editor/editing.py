@@ -14,7 +14,7 @@ from typing import Any, Final
 from adapters.guests import Visitor
 from adapters.web.inbound import threads_of
 from adapters.workflow_editor import EditRefused, Plain
-from gateway.editor.run_state import RunReader
+from gateway.editor.run_state import EditorRunReader
 from gateway.storage.page_people import PagePeopleBook
 from gateway.storage.ports import Store
 from gateway.storage.saved_workflows import SavedRun, SavedSummary
@@ -68,7 +68,7 @@ class SavedWorkflowEditor:
     def __init__(self, store: Store, editors: Editors, clock: Clock) -> None:
         self._book = store.page.workflows
         self._editors = editors
-        self._runs = RunReader(store, clock)
+        self._runs = EditorRunReader(store, clock)
         self._clock = clock
 
     async def may_edit(self, visitor: Visitor) -> bool:

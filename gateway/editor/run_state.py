@@ -19,7 +19,7 @@ from pipeline.workflows.run_record import WorkflowRun, run_record
 _OUTCOMES: Final = ("assistant", "error")
 
 
-class RunReader:
+class EditorRunReader:
     """Reads runs from the store; changes nothing."""
 
     def __init__(self, store: Store, clock: Clock) -> None:

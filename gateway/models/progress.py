@@ -9,7 +9,7 @@ _PLAIN_STEP_PERCENT = 10
 _MEGABYTE = 1_000_000
 
 
-class Progress(Protocol):
+class DownloadProgress(Protocol):
     """Receives the progress of downloads."""
 
     def update(self, name: str, source: str, done: int, total: int) -> None:
@@ -21,7 +21,7 @@ class Progress(Protocol):
         ...
 
 
-def progress_on(stream: TextIO) -> Progress:
+def progress_on(stream: TextIO) -> DownloadProgress:
     """The progress display that fits `stream`."""
     return BarProgress(stream) if stream.isatty() else LineProgress(stream)
 

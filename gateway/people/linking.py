@@ -17,8 +17,8 @@ from gateway.people.preferences import SharedPreferences
 from gateway.storage.identities import (
     GROUP_PREFIX,
     IdentityBook,
-    Joined,
     JoinRequest,
+    JoinResult,
     Left,
     LinkCode,
     TryLimits,
@@ -53,7 +53,7 @@ class PersonSums(Protocol):
 class Linked:
     """The result of sending a code."""
 
-    joined: Joined
+    joined: JoinResult
     has_files: bool = True
     """False if texts and files of the person could not all be copied."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.people.directory import PersonDirectory
-from gateway.storage.identities import GROUP_PREFIX, Identity, Joined
+from gateway.storage.identities import GROUP_PREFIX, Identity, JoinResult
 from gateway.storage.speech import (
     ReadAloudWishes,
     SpeakerKey,
@@ -34,7 +34,7 @@ class SharedPreferences:
     async def want_reading(self, speaker: SpeakerKey, wanted: ReadAloudWishes, *, command: str) -> None:
         await self._store.want_reading(self._shared(speaker), wanted, command=command)
 
-    async def carry_over(self, joined: Joined, identity: Identity) -> None:
+    async def carry_over(self, joined: JoinResult, identity: Identity) -> None:
         """Fill in what the person of `joined` has not set: from the owner of the code, if the person is new,
         and then from `identity`, which has joined. May be repeated. Raises StorageError."""
         known = {one.identity.key: one.identity for one in joined.others} | {identity.key: identity}

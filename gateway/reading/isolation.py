@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from gateway.reading.limits import ADDRESS_SPACE_BYTES, MAX_ANSWER_BYTES
-from voice.workers.frames import BrokenFrame, Frame, read_frame
+from voice.workers.frames import BrokenFrame, WorkerFrame, read_frame
 from voice.workers.sandbox import die_with_parent, lock_down
 from voice.workers.syscall_filter import refuse_system_calls
 
@@ -31,7 +31,7 @@ class NoAnswer(Exception):
         self.out_of_time = code == -signal.SIGXCPU
 
 
-def in_isolation(work: Callable[[], Frame], *, seconds: int, extra_bytes: int = 0) -> Frame:
+def in_isolation(work: Callable[[], WorkerFrame], *, seconds: int, extra_bytes: int = 0) -> WorkerFrame:
     """The answer of `work`, which may use `seconds` of processor time. Call it from the only thread.
 
     `extra_bytes` of memory are allowed in addition to the common limit. Raises NoAnswer.
@@ -57,7 +57,7 @@ def in_isolation(work: Callable[[], Frame], *, seconds: int, extra_bytes: int = 
 
 
 def _be_isolated(
-    work: Callable[[], Frame], outgoing: int, parent: int, *, seconds: int, address_space: int
+    work: Callable[[], WorkerFrame], outgoing: int, parent: int, *, seconds: int, address_space: int
 ) -> NoReturn:
     """Drop every right, do the work, write its answer and end the process."""
     code = 1

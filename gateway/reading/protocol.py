@@ -13,7 +13,7 @@ from gateway.reading.failures import ReadingFailed
 from gateway.reading.limits import MAX_PIXELS, MAX_TITLE_CHARS
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.readings import DocumentKind, DocumentText, Picture
-from voice.workers.frames import BrokenFrame, Frame, checked_number
+from voice.workers.frames import BrokenFrame, WorkerFrame, checked_number
 
 _KINDS: Mapping[str, DocumentKind] = {kind: kind for kind in get_args(DocumentKind)}
 _LARGEST_NUMBER = 2**40
@@ -37,7 +37,7 @@ class Extracted:
     """Sheets or slides that the document hides; they are read too."""
 
 
-def picture_frame(picture: Picture) -> Frame:
+def picture_frame(picture: Picture) -> WorkerFrame:
     """Inverse of `picture_from`."""
     header = {
         "kind": "picture",
@@ -48,10 +48,10 @@ def picture_frame(picture: Picture) -> Frame:
         "original_height": picture.original_height,
         "animated": picture.animated,
     }
-    return Frame(header=header, body=picture.content)
+    return WorkerFrame(header=header, body=picture.content)
 
 
-def picture_from(frame: Frame, *, max_side: int, max_bytes: int) -> Picture:
+def picture_from(frame: WorkerFrame, *, max_side: int, max_bytes: int) -> Picture:
     """The picture in an answer. Raises BrokenFrame, ReadingFailed."""
     header = _answer(frame, "picture")
     sides = {name: _side(header.get(name)) for name in ("width", "height")}
@@ -70,7 +70,7 @@ def picture_from(frame: Frame, *, max_side: int, max_bytes: int) -> Picture:
     )
 
 
-def document_frame(extracted: Extracted) -> Frame:
+def document_frame(extracted: Extracted) -> WorkerFrame:
     """Inverse of `document_from`."""
     texts = [text.encode() for text in (extracted.title, *extracted.pages)]
     header = {
@@ -83,10 +83,10 @@ def document_frame(extracted: Extracted) -> Frame:
         "macros": extracted.macros,
         "hidden": extracted.hidden,
     }
-    return Frame(header=header, body=b"".join(texts))
+    return WorkerFrame(header=header, body=b"".join(texts))
 
 
-def document_from(frame: Frame, *, max_pages: int) -> DocumentText:
+def document_from(frame: WorkerFrame, *, max_pages: int) -> DocumentText:
     """The document in an answer. Raises BrokenFrame, ReadingFailed."""
     header = _answer(frame, "document")
     kind, lengths = _KINDS.get(str(header.get("form"))), header.get("lengths")
@@ -104,12 +104,12 @@ def document_from(frame: Frame, *, max_pages: int) -> DocumentText:
     )
 
 
-def failure_frame(failure: ReadingFailed) -> Frame:
+def failure_frame(failure: ReadingFailed) -> WorkerFrame:
     """The answer for a file that is not read."""
-    return Frame(header={"kind": "unreadable", "name": failure.name, "numbers": failure.numbers})
+    return WorkerFrame(header={"kind": "unreadable", "name": failure.name, "numbers": failure.numbers})
 
 
-def _answer(frame: Frame, kind: str) -> Mapping[str, Any]:
+def _answer(frame: WorkerFrame, kind: str) -> Mapping[str, Any]:
     header = frame.header
     if header.get("kind") == "unreadable":
         numbers = header.get("numbers")

@@ -18,7 +18,7 @@ from pipeline.domain.readings import DocumentText, FileUnreadable, Picture
 from voice.errors import VoiceError
 from voice.workers.child import Child, OnLine, command
 from voice.workers.child_pool import ChildPool, PoolClosed
-from voice.workers.frames import BrokenFrame, Frame
+from voice.workers.frames import BrokenFrame, WorkerFrame
 
 _CHILDREN = 2
 """A hostile file can keep one child busy until its deadline; the other still serves."""
@@ -73,7 +73,7 @@ class SandboxedReader:
         max_bytes = min(max_bytes, MAX_ANSWER_BYTES)
         header = {"kind": "picture", "max_side": max_side, "max_bytes": max_bytes}
 
-        def take(answer: Frame) -> Picture:
+        def take(answer: WorkerFrame) -> Picture:
             return picture_from(answer, max_side=max_side, max_bytes=max_bytes)
 
         return await self._read(content, header, take)
@@ -82,7 +82,7 @@ class SandboxedReader:
         """See the port."""
         header = {"kind": "document", "name": name[-_NAME_CHARS:], "mime": mime[:_NAME_CHARS]}
 
-        def take(answer: Frame) -> DocumentText:
+        def take(answer: WorkerFrame) -> DocumentText:
             return document_from(answer, max_pages=self._limits.max_pages)
 
         return await self._read(content, header, take)
@@ -100,7 +100,7 @@ class SandboxedReader:
         await self._pool.close()
 
     async def _read(
-        self, content: bytes, header: Mapping[str, object], take: Callable[[Frame], _Read]
+        self, content: bytes, header: Mapping[str, object], take: Callable[[WorkerFrame], _Read]
     ) -> _Read:
         if not content:
             raise unreadable(ReadingFailed("empty"))
@@ -111,7 +111,7 @@ class SandboxedReader:
             answered = False
             try:
                 async with self._clock.timeout(_DEADLINE_FACTOR * self._limits.seconds):
-                    answer = await child.ask(Frame(header=header, body=content))
+                    answer = await child.ask(WorkerFrame(header=header, body=content))
                 outcome = _taken(answer, take)
                 answered = True
             except TimeoutError:
@@ -160,7 +160,7 @@ class SandboxedReader:
             keep()
 
 
-def _taken(answer: Frame, take: Callable[[Frame], _Read]) -> _Read | ReadingFailed:
+def _taken(answer: WorkerFrame, take: Callable[[WorkerFrame], _Read]) -> _Read | ReadingFailed:
     """What an answer says. Raises BrokenFrame."""
     try:
         return take(answer)

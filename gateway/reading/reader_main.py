@@ -23,7 +23,7 @@ from gateway.reading.failures import ReadingFailed
 from gateway.reading.isolation import NoAnswer, in_isolation
 from gateway.reading.limits import ReadingLimits
 from gateway.reading.protocol import document_frame, failure_frame, picture_frame
-from voice.workers.frames import Frame, read_frame
+from voice.workers.frames import WorkerFrame, read_frame
 from voice.workers.sandbox import die_with_parent
 
 _REQUESTS = 0
@@ -43,12 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     documents.prepare()
     # The copies share these objects' memory as long as the collector does not touch them.
     gc.freeze()
-    trial = Frame(header={"kind": "document", "name": "", "mime": ""}, body=_TRIAL)
+    trial = WorkerFrame(header={"kind": "document", "name": "", "mime": ""}, body=_TRIAL)
     answer = _answered(trial, limits)
     if answer.header.get("kind") != "document":
-        send(Frame(header={"kind": "unavailable", "detail": f"a trial failed: {answer.header}"[:500]}))
+        send(WorkerFrame(header={"kind": "unavailable", "detail": f"a trial failed: {answer.header}"[:500]}))
         return 1
-    send(Frame(header={"kind": "ready"}))
+    send(WorkerFrame(header={"kind": "ready"}))
     parent = os.getpid()
     while True:
         select.select([_REQUESTS], [], [])
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0 if os.waitstatus_to_exitcode(status) == _NO_REQUEST else 1
 
 
-def _serve(limits: ReadingLimits, send: Callable[[Frame], None], parent: int) -> NoReturn:
+def _serve(limits: ReadingLimits, send: Callable[[WorkerFrame], None], parent: int) -> NoReturn:
     """Take one request, send its answer and end the process. Runs in the copy that has the file."""
     code = 1
     try:
@@ -72,14 +72,14 @@ def _serve(limits: ReadingLimits, send: Callable[[Frame], None], parent: int) ->
         else:
             answer = _answered(request, limits)
             header = {**answer.header, "job": request.header["job"], "final": True}
-            send(Frame(header=header, body=answer.body))
+            send(WorkerFrame(header=header, body=answer.body))
             code = 0
     finally:
         # Also after an exception: the copy must never return into the loop of its parent.
         os._exit(code)
 
 
-def _answered(request: Frame, limits: ReadingLimits) -> Frame:
+def _answered(request: WorkerFrame, limits: ReadingLimits) -> WorkerFrame:
     """The answer of a sandboxed copy of this process, or why it gave none."""
     try:
         answer = in_isolation(
@@ -89,10 +89,10 @@ def _answered(request: Frame, limits: ReadingLimits) -> Frame:
         return replace(answer, header={**answer.header, "detail": ""})
     except NoAnswer as error:
         name = "too_slow" if error.out_of_time else "crashed"
-        return Frame(header={"kind": "unreadable", "name": name, "numbers": {}, "detail": str(error)})
+        return WorkerFrame(header={"kind": "unreadable", "name": name, "numbers": {}, "detail": str(error)})
 
 
-def _read(request: Frame, limits: ReadingLimits) -> Frame:
+def _read(request: WorkerFrame, limits: ReadingLimits) -> WorkerFrame:
     """Read the file. Runs in the sandboxed copy."""
     header = request.header
     try:
@@ -111,12 +111,12 @@ def _read(request: Frame, limits: ReadingLimits) -> Frame:
         return failure_frame(ReadingFailed("too_much_memory"))
 
 
-def _take_over_output() -> Callable[[Frame], None]:
+def _take_over_output() -> Callable[[WorkerFrame], None]:
     """The function that sends an answer. Whatever a library prints goes to stderr."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
 
-    def send(frame: Frame) -> None:
+    def send(frame: WorkerFrame) -> None:
         answers.write(frame.encode())
         answers.flush()
 

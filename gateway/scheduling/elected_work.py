@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn, Protocol
 
 from gateway.storage.copies import LOOK_S
 from gateway.storage.lease import Lease
+from pipeline.domain.background import Spawn
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 
@@ -28,12 +29,6 @@ class Leases(Protocol):
     async def acquire(self, thread: str, on_lost: Callable[[], None]) -> Lease | None: ...
 
     async def release(self, lease: Lease) -> None: ...
-
-
-class Spawn(Protocol):
-    """Runs work in a task that ends with the process at the latest."""
-
-    def __call__(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]: ...
 
 
 class Once(Protocol):

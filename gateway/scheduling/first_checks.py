@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from gateway.scheduling.heartbeat_document import DocumentFile
-from gateway.scheduling.watch_checks import Finding
+from gateway.scheduling.watch_checks import WatchFinding
 from gateway.scheduling.watch_records import Watch, watch_of
 from gateway.storage.heartbeats import HEARTBEAT_SETTINGS, WATCH, state_name, tasks_hash
 from gateway.storage.ports import Store
@@ -71,13 +71,13 @@ async def tasks_due(watch: Watch, store: Store) -> float:
     return max(began, float(last[-1]["at"]) if last else 0.0) + watch.condition.every_s
 
 
-async def open_tasks(watch: Watch, document: DocumentFile | None, store: Store) -> Finding:
+async def open_tasks(watch: Watch, document: DocumentFile | None, store: Store) -> WatchFinding:
     """Whether there are open tasks that were not done in the last heartbeat about them. Raises
     StorageError."""
     tasks = () if document is None else document.read.tasks
     kept = await store.states.read(watch.owner, state_name(heartbeat_thread(watch.thread)))
     is_done = kept is not None and kept.body.get("tasks_done") == tasks_hash(tasks)
-    return Finding(seen=watch.seen, text=_TASKS_TEXT if tasks and not is_done else "")
+    return WatchFinding(seen=watch.seen, text=_TASKS_TEXT if tasks and not is_done else "")
 
 
 def place_of(watch: Watch) -> tuple[str, str, str, str]:

@@ -19,7 +19,7 @@ from pipeline.schedules.quiet_hours import QuietHours
 from pipeline.tools.confine import read_text
 from pipeline.tools.folders import Place
 from pipeline.tools.tool import ToolFailed
-from pipeline.watches.conditions import Condition
+from pipeline.watches.conditions import WatchCondition
 from pipeline.watches.document import MAX_CHARS, HeartbeatDocument, read_document
 from pipeline.watches.words import Intervals
 
@@ -77,7 +77,7 @@ class DocumentFile:
         own, now = self.own, self._clock.now()
         tasks = Watch(
             id=TASKS,
-            condition=Condition(kind="tasks", every_s=own.every_s),
+            condition=WatchCondition(kind="tasks", every_s=own.every_s),
             text="",
             thread=own.thread,
             author=own.author,

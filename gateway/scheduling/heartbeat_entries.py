@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from gateway.scheduling.heartbeat_document import DocumentFile
-from gateway.scheduling.watch_checks import Finding
+from gateway.scheduling.watch_checks import WatchFinding
 from gateway.scheduling.watch_records import Watch
 from gateway.storage.codec import new_entry
 from gateway.storage.ports import NewEntry
@@ -38,7 +38,7 @@ class DueEntry:
 
 def heartbeat_entry(
     identity: str,
-    events: Sequence[tuple[Watch, Finding]],
+    events: Sequence[tuple[Watch, WatchFinding]],
     to: str,
     document: DocumentFile | None,
     now: float,
@@ -83,7 +83,7 @@ def failure_entry(watch: Watch, problem: str, to: str, now: float) -> NewEntry:
     return replace(new_entry(item), dedupe_key=f"watch-failed:{identity}")
 
 
-def _shown(number: int, event: tuple[Watch, Finding]) -> str:
+def _shown(number: int, event: tuple[Watch, WatchFinding]) -> str:
     watch, finding = event
     what = watch.condition.shown
     text = marked(_MARK, finding.text) if finding.source or watch.condition.kind in _READ else finding.text

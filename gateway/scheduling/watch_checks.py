@@ -42,7 +42,7 @@ class WatchFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class WatchFinding:
     """What a check has found."""
 
     seen: Mapping[str, Any]
@@ -87,7 +87,7 @@ class Checked:
 
     before: Watch
     after: Watch
-    finding: Finding | None
+    finding: WatchFinding | None
     """None if the check failed."""
     problem: str = ""
 
@@ -113,7 +113,7 @@ class WatchChecks:
         self._memories = memories
         self._rights = rights
 
-    async def check(self, watch: Watch, session: str) -> Finding:
+    async def check(self, watch: Watch, session: str) -> WatchFinding:
         """What there is, compared with what the watch has seen. The first check finds nothing new. Raises
         WatchFailed and StorageError."""
         try:
@@ -135,35 +135,35 @@ class WatchChecks:
         except (WebFailed, ToolFailed, InvalidInput) as error:
             raise WatchFailed(str(error).removeprefix("watch: ")) from error
 
-    def _time(self, watch: Watch) -> Finding:
+    def _time(self, watch: Watch) -> WatchFinding:
         repetition, now = watch.condition.repetition, self._clock.now()
         last = None if repetition is None else repetition.last_until(now)
         if repetition is None or last is None:
-            return Finding(seen=watch.seen)
+            return WatchFinding(seen=watch.seen)
         # A time of the clock counts from the moment after it was asked for.
         before = repetition.start if repetition.cron else 0.0
         if last <= float(watch.seen.get("at", before)):
-            return Finding(seen=watch.seen)
-        return Finding(seen={"at": last}, text=f"The time has come: {watch.condition.shown}.")
+            return WatchFinding(seen=watch.seen)
+        return WatchFinding(seen={"at": last}, text=f"The time has come: {watch.condition.shown}.")
 
-    async def _file(self, watch: Watch, session: str) -> Finding:
+    async def _file(self, watch: Watch, session: str) -> WatchFinding:
         place = self._place(watch)
         stamp = await asyncio.to_thread(_stamp, place)
         if watch.seen and tuple(watch.seen["stamp"]) == stamp:
-            return Finding(seen=watch.seen)
+            return WatchFinding(seen=watch.seen)
         if stamp == NO_STAMP:
             gone = {"stamp": list(NO_STAMP), "hash": "", "lines": 0}
-            return Finding(seen=gone, text=_GONE if watch.seen else "")
+            return WatchFinding(seen=gone, text=_GONE if watch.seen else "")
         data = await asyncio.to_thread(read_bytes, place, most_bytes=_MOST_BYTES)
         seen = {"stamp": list(stamp), "hash": digest(data), "lines": data.count(b"\n")}
         seen |= {"size": len(data)}
         if not watch.seen or watch.seen["hash"] == seen["hash"]:
-            return Finding(seen=seen)
+            return WatchFinding(seen=seen)
         arguments: dict[str, Any] = {"path": watch.condition.target}
         if _is_appended(watch.seen, data):
             arguments["line"] = int(watch.seen["lines"]) + 1
         text, source = await self._rights.read_by_tool(watch, session, "read_file", arguments)
-        return Finding(seen=seen, text=text, source=source)
+        return WatchFinding(seen=seen, text=text, source=source)
 
     def _place(self, watch: Watch) -> Place:
         """The file. Raises Refused for a path that leads elsewhere."""
@@ -176,21 +176,21 @@ class WatchChecks:
             return inside(replace(folder, parts=(*folder.parts, "files")), str(PurePosixPath(*rest)))
         raise WatchFailed("a path begins with own/ or shared/")
 
-    async def _page(self, watch: Watch, session: str) -> Finding:
+    async def _page(self, watch: Watch, session: str) -> WatchFinding:
         page = await self._fetched(watch, session)
         if page is None:
-            return Finding(seen=watch.seen)
+            return WatchFinding(seen=watch.seen)
         read = await asyncio.to_thread(read_page, page, self._clock.monotonic)
         text = f"{read.title}\n{read.text}".strip()
         seen = {"etag": page.etag, "modified": page.modified, "hash": digest(text)}
         if not watch.seen or watch.seen["hash"] == seen["hash"]:
-            return Finding(seen=seen)
+            return WatchFinding(seen=seen)
         return await self._found(watch, session, seen, text, "a watched page")
 
-    async def _feed(self, watch: Watch, session: str) -> Finding:
+    async def _feed(self, watch: Watch, session: str) -> WatchFinding:
         page = await self._fetched(watch, session)
         if page is None:
-            return Finding(seen=watch.seen)
+            return WatchFinding(seen=watch.seen)
         entries = await asyncio.to_thread(read_feed, page.body)
         seen: dict[str, Any] = {
             "etag": page.etag,
@@ -200,7 +200,7 @@ class WatchChecks:
         known = set(watch.seen.get("ids", ()))
         new = [one for one in entries if digest(one.id)[:12] not in known]
         if not watch.seen or not new:
-            return Finding(seen=seen)
+            return WatchFinding(seen=seen)
         return await self._found(watch, session, seen, _listed(new), "a watched feed")
 
     async def _fetched(self, watch: Watch, session: str) -> WebPage | None:
@@ -222,29 +222,29 @@ class WatchChecks:
 
     async def _found(
         self, watch: Watch, session: str, seen: Mapping[str, Any], text: str, source: str
-    ) -> Finding:
+    ) -> WatchFinding:
         text = _cut(text)
         await self._rights.note_fetched(watch, session, text, source)
-        return Finding(seen=seen, text=text, source=source)
+        return WatchFinding(seen=seen, text=text, source=source)
 
-    async def _memory(self, watch: Watch) -> Finding:
+    async def _memory(self, watch: Watch) -> WatchFinding:
         question = Question(text=watch.condition.target)
         facts = await self._memories.find_facts(self._rights.owner(watch), question, limit=_MOST_FACTS)
         shown = {one.id: one for one in facts if one.user_visible}
         seen = {"ids": sorted(shown)}
         new = [one for name, one in sorted(shown.items()) if name not in set(watch.seen.get("ids", ()))]
         if not watch.seen or not new:
-            return Finding(seen=seen)
-        return Finding(seen=seen, text="\n".join(f"- {one.evidence_quote}" for one in new[:_MOST_NEW]))
+            return WatchFinding(seen=seen)
+        return WatchFinding(seen=seen, text="\n".join(f"- {one.evidence_quote}" for one in new[:_MOST_NEW]))
 
-    async def _tool(self, watch: Watch, session: str) -> Finding:
+    async def _tool(self, watch: Watch, session: str) -> WatchFinding:
         condition = watch.condition
         arguments: Mapping[str, Any] = json.loads(condition.arguments) if condition.arguments else {}
         text, source = await self._rights.read_by_tool(watch, session, condition.target, arguments)
         seen = {"hash": digest(text)}
         if not watch.seen or watch.seen["hash"] == seen["hash"]:
-            return Finding(seen=seen)
-        return Finding(seen=seen, text=_cut(text), source=source)
+            return WatchFinding(seen=seen)
+        return WatchFinding(seen=seen, text=_cut(text), source=source)
 
 
 def _stamp(place: Place) -> Stamp:

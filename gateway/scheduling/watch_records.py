@@ -11,7 +11,7 @@ from gateway.storage.jobs import Job, NewJob
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey, identity_key
 from pipeline.domain.messages import Author
-from pipeline.watches.conditions import Condition
+from pipeline.watches.conditions import WatchCondition
 
 NEVER: Final = 253_370_764_800.0
 """The due time of the jobs, the year 9999: the scheduler keeps the times of the checks itself."""
@@ -22,7 +22,7 @@ class Watch:
     """One thing that is watched for a person."""
 
     id: str
-    condition: Condition
+    condition: WatchCondition
     text: str
     """What is done when it happens, in the words of who asked for it."""
     thread: ThreadKey
@@ -71,7 +71,7 @@ def watch_of(job: Job) -> Watch:
     body = job.body
     return Watch(
         id=job.key,
-        condition=Condition.from_plain(body["condition"]),
+        condition=WatchCondition.from_plain(body["condition"]),
         text=str(body["text"]),
         thread=ThreadKey.decode(job.thread),
         author=Author(id=str(body["author"]), name=str(body.get("name", ""))),

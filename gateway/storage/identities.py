@@ -90,7 +90,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
+class JoinResult:
     """The result of a join. The other fields are set for the status `joined`."""
 
     status: JoinStatus
@@ -130,7 +130,7 @@ class IdentityBook(Protocol):
         """Delete the code, if there is one."""
         ...
 
-    async def join(self, request: JoinRequest, limits: TryLimits) -> Joined:
+    async def join(self, request: JoinRequest, limits: TryLimits) -> JoinResult:
         """Link the identity with the owner of the code, in one transaction, and use up the code.
 
         A new person begins with the kept states of the owner of the code, and with the sum of what both have

@@ -23,7 +23,7 @@ _BEFORE, _EXCERPT = 40, 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class FoundMessage:
     """One message or answer that was found."""
 
     thread: str
@@ -36,12 +36,12 @@ class Said:
 class SearchBook(Protocol):
     """What was said, by its words."""
 
-    async def find(self, words: str, people: Sequence[Identity], *, limit: int) -> tuple[Said, ...]:
+    async def find(self, words: str, people: Sequence[Identity], *, limit: int) -> tuple[FoundMessage, ...]:
         """The newest messages and answers that have a word beginning with each of `words`, newest first. Read
         are threads in which one of `people` alone writes, in private. Case and accents do not count."""
         ...
 
-    async def newest_in(self, words: str, threads: Collection[str]) -> Mapping[str, Said]:
+    async def newest_in(self, words: str, threads: Collection[str]) -> Mapping[str, FoundMessage]:
         """Of each of `threads` in which `find` would find something, the newest message or answer."""
         ...
 

@@ -21,7 +21,7 @@ from gateway.runtime.tasks import Supervisor
 from gateway.storage.codec import GATE
 from gateway.storage.inbox_items import has_media, reply_handle_of
 from gateway.storage.ports import InboxEntry, Store
-from gateway.turns.bursts import MOST_JOINED, BurstRules, Checks, may_join
+from gateway.turns.bursts import MOST_JOINED, BurstRules, JoinChecks, may_join
 from gateway.turns.journal import StoreJournal
 from gateway.turns.turn_events import TurnEvents
 from pipeline.domain.bounded_dict import BoundedDict
@@ -76,7 +76,7 @@ class TurnArrivals:
         journal: StoreJournal,
         sender: TurnEvents,
         stop: StopSignal,
-        checks: Callable[[], Checks],
+        checks: Callable[[], JoinChecks],
     ) -> None:
         self._rules = parts.rules
         self._store = parts.store
@@ -105,7 +105,7 @@ class TurnArrivals:
         self._look_again = False
 
     @cached_property
-    def _checks(self) -> Checks:
+    def _checks(self) -> JoinChecks:
         """Made when a second message arrives: most turns have none."""
         return self._make_checks()
 
@@ -314,7 +314,7 @@ class Bursts:
         *,
         sender: TurnEvents,
         stop: StopSignal,
-        checks: Callable[[], Checks],
+        checks: Callable[[], JoinChecks],
     ) -> TurnArrivals:
         """The arrivals of the turn of `journal`, which runs from now on."""
         thread = journal.messages.entry.thread

@@ -31,7 +31,7 @@ class BurstRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checks:
+class JoinChecks:
     """What decides, beside the messages themselves, whether one may join a turn."""
 
     same_agent: Callable[[InboundMessage], bool]
@@ -80,7 +80,7 @@ def checks_for(
     session: SessionState,
     arrivals: Sequence[float],
     withdrawn: Collection[int],
-) -> Checks:
+) -> JoinChecks:
     """The checks of the turn of `first`, which the agent of that recorded name answers. `arrivals`: when its
     author's messages before it came; `withdrawn`: the seqs of messages that were edited or deleted."""
 
@@ -94,7 +94,7 @@ def checks_for(
     async def passes_gate(item: InboundMessage) -> bool:
         return await agent().pipeline.passes(item, SessionView(session, item))
 
-    return Checks(
+    return JoinChecks(
         same_agent=lambda item: answering(agents, item, session) is agent(),
         refused=refused,
         passes_gate=passes_gate,

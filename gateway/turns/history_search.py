@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from gateway.people.directory import PersonDirectory
 from gateway.storage.ports import Store
-from gateway.storage.search import Said, excerpt_of, terms_of
+from gateway.storage.search import FoundMessage, excerpt_of, terms_of
 from gateway.turns.journal import StoreJournal
 from pipeline.domain.messages import SessionCommand
 
@@ -40,6 +40,6 @@ class HistorySearch:
             await journal.commit_notice(_FOUND.format(lines=lines) if found else _NOTHING, forgotten=True)
 
 
-def _line(said: Said, words: str) -> str:
+def _line(said: FoundMessage, words: str) -> str:
     day = datetime.fromtimestamp(said.at, UTC).date().isoformat()
     return _LINE.format(day=day, who=_WHO[said.kind], excerpt=excerpt_of(said.text, words))

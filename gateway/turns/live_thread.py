@@ -21,7 +21,7 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
+class IdleAttempt:
     """Idle work of a thread, and whether it was completed."""
 
     run: IdleWork
@@ -53,7 +53,7 @@ class LiveThread:
     began_at: float = 0.0
     """When that turn began, as Unix time."""
     stop: StopSignal | None = None
-    idle: deque[Idle] = field(default_factory=deque)
+    idle: deque[IdleAttempt] = field(default_factory=deque)
     idling: bool = False
     """Idle work runs: more of it does not interrupt it."""
     withdrawn: set[int] = field(default_factory=set)
@@ -159,7 +159,7 @@ class LiveThread:
         return entry if entry is not None and entry.seq > self.running_seq else None
 
 
-async def _run(idle: Idle, lease: Lease, session: SessionState) -> None:
+async def _run(idle: IdleAttempt, lease: Lease, session: SessionState) -> None:
     try:
         await idle.run(lease, session)
     except Exception as error:  # noqa: BLE001 - raised by `Worker.when_idle`

@@ -14,7 +14,7 @@ from gateway.storage.ports import Lease, Store
 from gateway.turns.sessions import SessionState, write_summary
 from pipeline.domain.clock import Clock
 from pipeline.history.observation_summary import sum_up
-from pipeline.history.summarization import Said
+from pipeline.history.summarization import ModelSummary
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets
 from pipeline.runtime.scope import TurnScope
@@ -66,7 +66,7 @@ class Summaries:
         if conversation.size <= models.summarise_above:
             return
 
-        async def spent(said: Said) -> None:
+        async def spent(said: ModelSummary) -> None:
             await self._budgets.spent(scope, tokens=said.tokens, cost=said.cost)
 
         cheaper = models.cheaper if budget.model == "cheaper" else None

@@ -20,7 +20,7 @@ from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.shared_leases import SharedCoordinator
 from gateway.turns.elsewhere import LOOK_S, Elsewhere
 from gateway.turns.ending_threads import end_threads
-from gateway.turns.live_thread import Idle, IdleWork, LiveThread
+from gateway.turns.live_thread import IdleAttempt, IdleWork, LiveThread
 from gateway.turns.runner import TurnRunner
 from gateway.turns.waiting_stops import WaitingStops
 from pipeline.domain.clock import Clock, within
@@ -217,7 +217,7 @@ class Worker:
         to its end: a new entry cancels it, and so does a shutdown. Raises what `work` raises."""
         if self._draining:
             return False
-        idle = Idle(work, asyncio.get_running_loop().create_future())
+        idle = IdleAttempt(work, asyncio.get_running_loop().create_future())
         if thread not in self.threads:
             self._start(thread)
         live = self.threads[thread]

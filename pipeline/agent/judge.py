@@ -57,7 +57,7 @@ _NO_FEEDBACK: Final[Mapping[Action, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class JudgeVerdict:
     """The judge's decision on a turn."""
 
     action: Action
@@ -85,27 +85,29 @@ async def judged(
     ask: Ask,
     *,
     fails_closed: bool = False,
-) -> Verdict:
+) -> JudgeVerdict:
     """The verdict on a turn after which the node has `outputs`; `said` is its conversation so far. Without a
     readable answer it accepts with little confidence, as a judge must not keep a node busy for ever; with
     `fails_closed` it raises AnswerUnreadable."""
     missing = [key for key in charge.outputs if key not in charge.nullable and outputs.get(key) is None]
     if missing:
-        return Verdict(action="RETRY", feedback=f"Missing output keys: {', '.join(missing)}. Use set_output.")
+        return JudgeVerdict(
+            action="RETRY", feedback=f"Missing output keys: {', '.join(missing)}. Use set_output."
+        )
     if charge.outputs and all(outputs.get(key) is None for key in charge.outputs):
         keys = ", ".join(charge.outputs)
-        return Verdict(action="RETRY", feedback=f"No output key is set. Set at least one of: {keys}.")
+        return JudgeVerdict(action="RETRY", feedback=f"No output key is set. Set at least one of: {keys}.")
     if not charge.criteria:
-        return Verdict(action="ACCEPT")
+        return JudgeVerdict(action="ACCEPT")
     try:
         answer = await structured(_question(charge, outputs, said), VERDICT, ask)
     except AnswerUnreadable:
         if fails_closed:
             raise
-        return Verdict(action="ACCEPT", confidence=UNJUDGED_CONFIDENCE)
+        return JudgeVerdict(action="ACCEPT", confidence=UNJUDGED_CONFIDENCE)
     action: Action = answer["action"]
     feedback = str(answer.get("feedback", "")).strip()[:_FEEDBACK_CHARS] or _NO_FEEDBACK[action]
-    return Verdict(
+    return JudgeVerdict(
         action=action, confidence=float(answer.get("confidence", UNJUDGED_CONFIDENCE)), feedback=feedback
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 from pipeline.agent.usage_metering import metered_text
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.json_schema import JsonSchema
-from pipeline.graph.definition.ports import Choice, Question
+from pipeline.graph.definition.ports import Choice, RouteQuestion
 from pipeline.llm.client import LlmRequest
 from pipeline.llm.structured import structured
 from pipeline.runtime.context import RunContext
@@ -36,7 +36,7 @@ class LlmDecider:
     """Asks the run's model once per question, and once more where its answer does not fit. Both count in the
     turn's budget."""
 
-    async def decide(self, question: Question, context: RunContext) -> Choice:
+    async def decide(self, question: RouteQuestion, context: RunContext) -> Choice:
         """The model's choice among the candidates.
 
         Raises the model's errors, AnswerUnreadable for an answer that names none of them, and StorageError
@@ -63,7 +63,7 @@ class LlmDecider:
         return Choice(target=answer["target"], reasoning=reasoning[:_MAX_REASONING_CHARS])
 
 
-def _asked(question: Question) -> str:
+def _asked(question: RouteQuestion) -> str:
     lines = [f"Goal: {line}" for line in _goal_lines(question)]
     lines.append(f"The step that has just ended: {question.node}")
     lines.append(f"<output>\n{_as_data(question.output)}\n</output>")
@@ -72,7 +72,7 @@ def _asked(question: Question) -> str:
     return "\n".join(lines)
 
 
-def _goal_lines(question: Question) -> tuple[str, ...]:
+def _goal_lines(question: RouteQuestion) -> tuple[str, ...]:
     goal = question.goal
     return () if goal is None else (goal.description, *goal.success_criteria, *goal.constraints)
 
@@ -87,7 +87,7 @@ def _plain(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-def _schema(question: Question) -> JsonSchema:
+def _schema(question: RouteQuestion) -> JsonSchema:
     """The form of the answer: one of the offered targets, and why."""
     targets = [candidate.target for candidate in question.candidates]
     properties = {"target": {"type": "string", "enum": targets}, "reasoning": {"type": "string"}}

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import field
 from typing import Any, Final
 
-from pipeline.agent.judge import FEEDBACK, VERDICT, Charge, Verdict, judged
+from pipeline.agent.judge import FEEDBACK, VERDICT, Charge, JudgeVerdict, judged
 from pipeline.agent.loops import DOOM_WORDS, END_AT, REFUSE_AT, REPEATED_WORDS, STALL_WORDS, repeats, stalled
 from pipeline.agent.pictures import with_files, with_pictures
 from pipeline.agent.sent_files import noted
@@ -156,7 +156,7 @@ class Work:
         if set(self.groups) != set(self.task.groups):
             _log.warning("tools are missing", extra={"node": self.step.node, "reason": result.content})
 
-    async def _judged_work(self) -> Verdict:
+    async def _judged_work(self) -> JudgeVerdict:
         for turn in range(1, MAX_TURNS + 1):
             answer = await self._turn(turn)
             if any(call.name != SET_OUTPUT for call in answer.calls):
@@ -214,7 +214,7 @@ class Work:
         self.files += result.files
         return result.content
 
-    def _note(self, verdict: Verdict) -> dict[str, Any]:
+    def _note(self, verdict: JudgeVerdict) -> dict[str, Any]:
         files = noted(self.state, self.step.node, self.files)
         return {"verdict": verdict.action, "confidence": verdict.confidence, **files}
 
@@ -229,7 +229,7 @@ class Work:
         self.outputs[key] = value
         return f"{key} is set."
 
-    async def _verdict(self, turn: int) -> Verdict:
+    async def _verdict(self, turn: int) -> JudgeVerdict:
         asked = 0
 
         async def ask(messages: tuple[ChatMessage, ...]) -> str:

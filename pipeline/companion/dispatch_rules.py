@@ -15,7 +15,7 @@ from typing import Final
 from pipeline.companion.decision import DispatchDecision, Mode
 from pipeline.companion.exercise_answers import is_question
 from pipeline.companion.phrases import first, plain
-from pipeline.safety.ladder import Entry
+from pipeline.safety.ladder import EarlierEntry
 
 SHORT_WORDS: Final = 5
 """A message of this many words or fewer, about nothing that the person reports of themselves, gets a
@@ -30,7 +30,7 @@ _DISTRESS: Final = "distress"
 
 
 def dispatch_by_rules(
-    message: str, history: Sequence[Entry] = (), *, in_exercise: bool = False
+    message: str, history: Sequence[EarlierEntry] = (), *, in_exercise: bool = False
 ) -> DispatchDecision | None:
     """The mode that the phrases of `message` choose; None where they choose none.
 
@@ -61,7 +61,7 @@ def asks_tips(message: str) -> bool:
     return first("tips", plain(message)) is not None
 
 
-def asks_exercise(message: str, history: Sequence[Entry] = ()) -> bool:
+def asks_exercise(message: str, history: Sequence[EarlierEntry] = ()) -> bool:
     """Whether the message asks for an exercise, or accepts the one that the bot has just offered."""
     return _exercise_code(plain(message), _last_of_bot(history)) != ""
 
@@ -122,7 +122,7 @@ def _ruled(mode: Mode, code: str, *, clears: bool = False) -> DispatchDecision:
     return DispatchDecision(mode=mode, source="rules", type=code, clears_exercise=clears)
 
 
-def _last_of_bot(history: Sequence[Entry]) -> str:
+def _last_of_bot(history: Sequence[EarlierEntry]) -> str:
     for entry in reversed(history):
         if entry.said_by == "bot":
             return plain(entry.text)

@@ -28,7 +28,7 @@ from pipeline.domain.errors import ModelError
 from pipeline.domain.json_schema import JsonSchema
 from pipeline.llm.client import LlmRequest
 from pipeline.llm.structured import structured
-from pipeline.safety.ladder import Entry
+from pipeline.safety.ladder import EarlierEntry
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ _IN_EXERCISE: Final = (
 
 async def dispatch(
     message: str,
-    history: Sequence[Entry] = (),
+    history: Sequence[EarlierEntry] = (),
     *,
     in_exercise: bool = False,
     memory_lines: Sequence[str] = (),
@@ -94,7 +94,7 @@ async def dispatch(
 
 async def _by_model(
     message: str,
-    history: Sequence[Entry],
+    history: Sequence[EarlierEntry],
     in_exercise: bool,  # noqa: FBT001 - private, as the parameter of dispatch
     memory_lines: Sequence[str],
     ask: AskModel,
@@ -122,7 +122,7 @@ async def _by_model(
 
 
 def guarded(
-    judged: DispatchDecision, message: str, history: Sequence[Entry], *, in_exercise: bool
+    judged: DispatchDecision, message: str, history: Sequence[EarlierEntry], *, in_exercise: bool
 ) -> DispatchDecision:
     """The model's verdict, unless rules know better."""
     if judged.mode == "guided_exercise" and not in_exercise:
@@ -140,7 +140,12 @@ def _ending(decision: DispatchDecision, in_exercise: bool) -> DispatchDecision: 
     return replace(decision, clears_exercise=in_exercise and decision.mode not in KEEPS_EXERCISE)
 
 
-def _shown(message: str, history: Sequence[Entry], in_exercise: bool, memory_lines: Sequence[str]) -> str:  # noqa: FBT001 - as _by_model
+def _shown(
+    message: str,
+    history: Sequence[EarlierEntry],
+    in_exercise: bool,  # noqa: FBT001 - as _by_model
+    memory_lines: Sequence[str],
+) -> str:
     earlier = [{"by": entry.said_by, "text": entry.text[:_MOST_ENTRY_CHARS]} for entry in history[-WINDOW:]]
     remembered = [line[:_MOST_ENTRY_CHARS] for line in memory_lines[:MEMORY_LINES]]
     parts = [_IN_EXERCISE] if in_exercise else []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from pipeline.companion.exercise_book import Step
+from pipeline.companion.exercise_book import ExerciseStep
 from pipeline.companion.phrases import first, plain, without
 from pipeline.domain.frozen import dataclass
 
@@ -35,7 +35,7 @@ class StepReading:
     """How many different things it names."""
 
 
-def read_answer(text: str, step: Step, *, named: int = 0) -> StepReading:
+def read_answer(text: str, step: ExerciseStep, *, named: int = 0) -> StepReading:
     """What `text` means for `step`. `named`: how many things earlier answers to the step have named."""
     read = plain(text)
     if (left := first("exit", without("no_exit", read, " ... "))) is not None:

@@ -23,7 +23,7 @@ class BadExercises(ParlourError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ExerciseStep:
     """One step, and what completes it."""
 
     kind: Literal["items", "confirm"]
@@ -38,7 +38,7 @@ class Exercise:
     """One exercise; the same steps in every language."""
 
     id: str
-    steps: tuple[Step, ...]
+    steps: tuple[ExerciseStep, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +102,14 @@ def _read(name: str) -> Mapping[str, Any]:
     return found
 
 
-def _steps(row: Mapping[str, Any]) -> Iterator[Step]:
+def _steps(row: Mapping[str, Any]) -> Iterator[ExerciseStep]:
     for step in row["steps"]:
         match step:
             case "confirm":
-                yield Step(kind="confirm")
+                yield ExerciseStep(kind="confirm")
             case "item":
-                yield Step(kind="items")
+                yield ExerciseStep(kind="items")
             case {"expected": int(expected), "minimum": int(minimum)} if 1 <= minimum <= expected:
-                yield Step(kind="items", expected=expected, minimum=minimum)
+                yield ExerciseStep(kind="items", expected=expected, minimum=minimum)
             case _:
                 raise BadExercises(f"exercises/steps.toml: {step!r} is no kind of step")

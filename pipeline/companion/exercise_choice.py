@@ -10,13 +10,13 @@ from typing import Final
 
 from pipeline.companion.exercise_book import FOLDER, BadExercises, default_exercise, exercises
 from pipeline.companion.phrases import first, plain
-from pipeline.safety.ladder import Entry
+from pipeline.safety.ladder import EarlierEntry
 
 WINDOW: Final = 6
 """Earlier entries that are looked at where a message refers to them."""
 
 
-def choose_exercise(message: str, history: Sequence[Entry] = ()) -> str:
+def choose_exercise(message: str, history: Sequence[EarlierEntry] = ()) -> str:
     """The id of the exercise that `message` names or whose words it uses, else the default one.
 
     A message that only refers to what was said ("let's work through that", "yes, please") is judged by the

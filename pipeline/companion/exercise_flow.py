@@ -16,7 +16,7 @@ from pipeline.companion.exercise_answers import StepReading, read_answer
 from pipeline.companion.exercise_book import FALLBACK_LANGUAGE, exercises, general, texts
 from pipeline.companion.exercise_choice import choose_exercise
 from pipeline.domain.frozen import dataclass
-from pipeline.safety.ladder import Entry
+from pipeline.safety.ladder import EarlierEntry
 
 TYPE_KEY: Final = "exercise_type"
 STEP_KEY: Final = "exercise_step"
@@ -98,7 +98,7 @@ def cleared(state: Mapping[str, Any]) -> dict[str, None]:
 
 def start_exercise(
     message: str,
-    history: Sequence[Entry] = (),
+    history: Sequence[EarlierEntry] = (),
     *,
     state: Mapping[str, Any] | None = None,
     language: str = FALLBACK_LANGUAGE,
@@ -120,7 +120,7 @@ def start_exercise(
 def continue_exercise(
     state: Mapping[str, Any],
     answer: str,
-    history: Sequence[Entry] = (),
+    history: Sequence[EarlierEntry] = (),
     *,
     language: str = FALLBACK_LANGUAGE,
 ) -> ExerciseTurn:
@@ -144,7 +144,7 @@ def _restarted(
     state: Mapping[str, Any],
     running: ExerciseState | None,
     answer: str,
-    history: Sequence[Entry],
+    history: Sequence[EarlierEntry],
     language: str,
 ) -> ExerciseTurn:
     begun = start_exercise(answer, history, language=language)

@@ -34,7 +34,7 @@ from pipeline.graph.definition.decisions import Goto, Node, NodeResult, State
 from pipeline.llm.client import LlmRequest
 from pipeline.runtime.context import RunContext
 from pipeline.safety.conversation_entries import entries_of
-from pipeline.safety.ladder import Entry
+from pipeline.safety.ladder import EarlierEntry
 
 GUIDED_EXERCISE: Final = "guided_exercise"
 LANGUAGE: Final = "language"
@@ -148,7 +148,7 @@ def _answered(reply: Reply, mode: Mode, took_ms: float) -> NodeResult:
     )
 
 
-async def _history(context: RunContext) -> list[Entry]:
+async def _history(context: RunContext) -> list[EarlierEntry]:
     return entries_of(await context.history.conversation(), context.scope.author.id, _ENTRIES)
 
 

@@ -31,7 +31,7 @@ class BadPhrases(ParlourError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Phrase:
+class PhraseFamily:
     """One family of the table."""
 
     name: str
@@ -51,7 +51,7 @@ def plain(text: str) -> str:
     return _SPACES.sub(" ", read).strip()
 
 
-def first(kind: str, read: str) -> Phrase | None:
+def first(kind: str, read: str) -> PhraseFamily | None:
     """The first family of `kind` that occurs in a text in its plain form; None if none does."""
     for phrase in _of(kind):
         if phrase.pattern.search(read) is not None:
@@ -72,7 +72,7 @@ def kinds() -> tuple[str, ...]:
 
 
 @functools.cache
-def _of(kind: str) -> tuple[Phrase, ...]:
+def _of(kind: str) -> tuple[PhraseFamily, ...]:
     return tuple(_phrases(kind, _table()[kind]))
 
 
@@ -91,7 +91,7 @@ def _words() -> Mapping[str, str]:
     return words
 
 
-def _phrases(kind: str, by_language: Mapping[str, Mapping[str, str]]) -> Iterator[Phrase]:
+def _phrases(kind: str, by_language: Mapping[str, Mapping[str, str]]) -> Iterator[PhraseFamily]:
     for language, families in by_language.items():
         for name, text in families.items():
             where = f"{kind}.{language}.{name}"
@@ -99,7 +99,7 @@ def _phrases(kind: str, by_language: Mapping[str, Mapping[str, str]]) -> Iterato
                 pattern = re.compile(_expanded(text, _words(), where))
             except re.error as error:
                 raise BadPhrases(f"{FILE.name}: {where}: {error}") from error
-            yield Phrase(name=name, language=language, pattern=pattern)
+            yield PhraseFamily(name=name, language=language, pattern=pattern)
 
 
 def _expanded(text: str, words: Mapping[str, str], where: str) -> str:

@@ -14,7 +14,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.errors import ModelError
 from pipeline.domain.inert_text import inert
-from pipeline.history.summarization import MAX_SUMMARY_TOKENS, Said, ask, cut_to_tokens
+from pipeline.history.summarization import MAX_SUMMARY_TOKENS, ModelSummary, ask, cut_to_tokens
 from pipeline.history.transcript import transcript
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
@@ -61,7 +61,7 @@ async def sum_up(
     clock: Clock,
     timeout_s: float,
     redactor: Redactor,
-    spent: Callable[[Said], Awaitable[None]],
+    spent: Callable[[ModelSummary], Awaitable[None]],
 ) -> Summary | None:
     """One summary of the turns that are too old, including the earlier summary; None without such turns.
 

@@ -33,7 +33,7 @@ _MOST = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ActionLabel:
     """One label that the model may answer."""
 
     label: str
@@ -42,9 +42,9 @@ class Choice:
     """Set where the label determines them: a tool that takes names from a list has one choice per name."""
 
 
-def choices_of(tools: Iterable[ToolDefinition], settled: Iterable[str] = ()) -> tuple[Choice, ...]:
+def choices_of(tools: Iterable[ToolDefinition], settled: Iterable[str] = ()) -> tuple[ActionLabel, ...]:
     """The choices among `tools`, without the labels in `settled`. The first of a label stays."""
-    found: dict[str, Choice] = {}
+    found: dict[str, ActionLabel] = {}
     for tool in tools:
         for choice in _expanded(tool):
             if choice.label != ANSWER and choice.label not in settled:
@@ -53,7 +53,7 @@ def choices_of(tools: Iterable[ToolDefinition], settled: Iterable[str] = ()) -> 
 
 
 def choosing_body(
-    choices: Sequence[Choice],
+    choices: Sequence[ActionLabel],
     words: str,
     before: tuple[str, str] | None = None,
     *,
@@ -80,7 +80,7 @@ def choosing_body(
     }
 
 
-def lacks_address(choice: Choice, said: Iterable[str]) -> bool:
+def lacks_address(choice: ActionLabel, said: Iterable[str]) -> bool:
     """Whether the choice needs the address of a page and no text in `said` has one: the model would invent
     one, and a person would be asked to approve it."""
     needs = choice.arguments is None and "url" in choice.tool.parameters.get("required", ())
@@ -92,17 +92,17 @@ def latest_user(messages: Sequence[ChatMessage]) -> int:
     return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), -1)
 
 
-def _expanded(tool: ToolDefinition) -> list[Choice]:
+def _expanded(tool: ToolDefinition) -> list[ActionLabel]:
     properties = tool.parameters.get("properties", {})
     if len(properties) == 1:
         ((key, schema),) = properties.items()
         names = schema.get("items", {}).get("enum") if isinstance(schema, Mapping) else None
         if names and schema.get("type") == "array":
-            return [Choice(label=str(name), tool=tool, arguments={key: [name]}) for name in names]
-    return [Choice(label=tool.name, tool=tool)]
+            return [ActionLabel(label=str(name), tool=tool, arguments={key: [name]}) for name in names]
+    return [ActionLabel(label=tool.name, tool=tool)]
 
 
-def _examples(choices: Sequence[Choice]) -> list[tuple[str, str]]:
+def _examples(choices: Sequence[ActionLabel]) -> list[tuple[str, str]]:
     """Messages and labels; the ones without a tool are spread evenly among the others."""
     wanted = [(_described(choice), choice.label) for choice in choices]
     others = NO_TOOL[: max(_FEWEST_OTHERS, len(wanted))]
@@ -116,7 +116,7 @@ def _examples(choices: Sequence[Choice]) -> list[tuple[str, str]]:
     return mixed + [(words, ANSWER) for words in others[taken:]]
 
 
-def _described(choice: Choice) -> str:
+def _described(choice: ActionLabel) -> str:
     if choice.arguments is not None:
         return f"Use {choice.label}"
     return choice.tool.description.partition(". ")[0][:_DESCRIBED_CHARS] or f"Use {choice.label}"

@@ -19,7 +19,7 @@ from pipeline.domain.marking import unmarked
 from pipeline.llm.action_arguments import arguments_body, borrowed
 from pipeline.llm.action_choice import (
     ANSWER,
-    Choice,
+    ActionLabel,
     choices_of,
     choosing_body,
     lacks_address,
@@ -215,7 +215,7 @@ def _object(text: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _chosen_before(earlier: Sequence[ChatMessage], choices: Sequence[Choice]) -> tuple[str, str] | None:
+def _chosen_before(earlier: Sequence[ChatMessage], choices: Sequence[ActionLabel]) -> tuple[str, str] | None:
     """The user's previous message, and the label of the tool that was used for it."""
     at = latest_user(earlier)
     if at < 0:

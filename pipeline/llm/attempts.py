@@ -44,7 +44,7 @@ class AskedOtherwise(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ModelCall:
     """One call of a model with all its attempts."""
 
     target: Target
@@ -60,7 +60,7 @@ class Call:
 
 
 async def play(
-    attempt: Callable[[], Awaitable[OpenAnswer]], call: Call, note: Callable[[str], None]
+    attempt: Callable[[], Awaitable[OpenAnswer]], call: ModelCall, note: Callable[[str], None]
 ) -> AsyncGenerator[LlmItem, None]:
     """The items of one call; see `LlmClient.stream`. `note` gets the model's state as readable text."""
     limit = call.max_tokens * _CHARS_PER_TOKEN + _SLACK_CHARS if call.max_tokens is not None else None
@@ -89,7 +89,7 @@ async def play(
 
 
 async def _begin(
-    attempt: Callable[[], Awaitable[OpenAnswer]], call: Call
+    attempt: Callable[[], Awaitable[OpenAnswer]], call: ModelCall
 ) -> tuple[OpenAnswer, TextDelta | ToolAsked, int]:
     """The answer, its first item and the number of attempts. All retries happen here."""
     attempts, failures = 0, 0

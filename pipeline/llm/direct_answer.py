@@ -15,7 +15,7 @@ from pipeline.domain.errors import ModelRejected
 from pipeline.llm.client import LlmFinished, TextDelta, ToolAsked
 from pipeline.llm.completion import Completion, ReportedError, Unreadable, parsed, reported
 from pipeline.llm.prices import Price
-from pipeline.llm.sse import EventReader, EventTooLong
+from pipeline.llm.sse import EventTooLong, SseReader
 
 MAX_ANSWER_BYTES = 10_000_000
 _MAX_ERROR_BYTES = 100_000
@@ -40,7 +40,7 @@ class DirectAnswer:
         self._quiet_s = quiet_s
         # One timer, rescheduled when it fires: one per read would be a quarter of the work per token.
         self._timer = self._loop.call_at(deadline, self._expire)
-        self._events = EventReader()
+        self._events = SseReader()
         self._completion = Completion(price)
         self._received = 0
         self._document: bytearray | None = None

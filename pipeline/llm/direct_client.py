@@ -17,7 +17,7 @@ import aiohttp
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelRejected, ModelUnavailable
-from pipeline.llm.attempts import AskedOtherwise, Call, OpenAnswer, play
+from pipeline.llm.attempts import AskedOtherwise, ModelCall, OpenAnswer, play
 from pipeline.llm.backends import OPENAI
 from pipeline.llm.client import LlmItem, LlmRequest
 from pipeline.llm.completion import ReportedError
@@ -107,7 +107,7 @@ class DirectClient:
             "stream_options": {"include_usage": True},
         }
         quiet_s = round(deadline - asyncio.get_running_loop().time(), 3) if quiet_s is None else quiet_s
-        call = Call(
+        call = ModelCall(
             target=self._target,
             clock=self._clock,
             deadline=deadline,

@@ -23,7 +23,7 @@ from typing import Any
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelRejected
-from pipeline.llm.attempts import Call, OpenAnswer, play
+from pipeline.llm.attempts import ModelCall, OpenAnswer, play
 from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta, ToolAsked
 from pipeline.llm.failures import Target
 from pipeline.llm.tool_call_assembly import CallAssembly
@@ -68,7 +68,7 @@ class LitellmClient:
     def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
         """See `LlmClient.stream`. Retries happen only before the first item."""
         deadline = asyncio.get_running_loop().time() + request.timeout_s
-        call = Call(
+        call = ModelCall(
             target=self._target,
             clock=self._clock,
             deadline=deadline,

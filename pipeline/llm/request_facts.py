@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipeline.llm.request_words import Request, Said, pattern, unquoted
+from pipeline.llm.request_words import PreparedMessage, Request, pattern, unquoted
 
 _NOW = r"(?:\s+(?:now|right now|currently|today|please|jetzt|gerade|heute|bitte|maintenant|aujourd['’]hui|ahora|hoy)){0,4}"
 _IN = r"(?:\s+(?:in|à|au|a|en|bei)\s+(?P<{name}>[^?!.,]{{2,60}}?))?"
@@ -99,7 +99,7 @@ _READ_PAGE = pattern(
 )
 
 
-def time_asked(message: Said) -> Request | None:
+def time_asked(message: PreparedMessage) -> Request | None:
     """A request for the time, here or in a named place."""
     match = _TIME.match(message.text)
     if match is None:
@@ -108,7 +108,7 @@ def time_asked(message: Said) -> Request | None:
     return Request(tool="current_time", group="system", arguments={"zone": place.strip()} if place else {})
 
 
-def sum_asked(message: Said) -> Request | None:
+def sum_asked(message: PreparedMessage) -> Request | None:
     """A request for a sum of figures with signs or words between them."""
     text = message.text[:_MOST_SUM]
     start = _SUM_START.match(text)
@@ -133,7 +133,7 @@ def _figures(text: str) -> str:
     return re.sub(r"(?<=\d),(?=\d)", ".", re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text))
 
 
-def zone_named(message: Said) -> Request | None:
+def zone_named(message: PreparedMessage) -> Request | None:
     """The author's statement of the time zone they live in."""
     match = _ZONE.match(message.text)
     if match is None or message.asked:
@@ -142,7 +142,7 @@ def zone_named(message: Said) -> Request | None:
     return Request(tool="set_time_zone", group="schedule", arguments={"zone": zone[:64]})
 
 
-def page_asked(message: Said) -> Request | None:
+def page_asked(message: PreparedMessage) -> Request | None:
     """A request for a web page whose address is in the message."""
     address = _URL.search(message.text)
     if address is None or not _READ_PAGE.match(message.text):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipeline.llm.request_words import Request, Said, is_quoted, pattern, unquoted
+from pipeline.llm.request_words import PreparedMessage, Request, is_quoted, pattern, unquoted
 
 _ENDINGS = r"txt|md|csv|tsv|json|log|ya?ml|toml|html?|xml|ini|conf|cfg|py|js|ts|css|sh|tex|rst|sql"
 _PATH = rf"['\"“„«]?\s?(?P<path>(?:(?:own|shared)/)?[\w][\w./-]{{0,200}}\.(?:{_ENDINGS}))(?!\w)\s?['\"”“»]?"
@@ -139,7 +139,7 @@ _DELETE_NOTE = pattern(
 )
 
 
-def file_changed(message: Said) -> Request | None:
+def file_changed(message: PreparedMessage) -> Request | None:
     """A request to write, append to or delete a file."""
     text = message.text
     if message.asked:
@@ -160,7 +160,7 @@ def file_changed(message: Said) -> Request | None:
     return None
 
 
-def file_shown(message: Said) -> Request | None:
+def file_shown(message: PreparedMessage) -> Request | None:
     """A request to read a file, to search files, or to list all."""
     text = message.text
     sought = _SEARCH_FILES.match(text)
@@ -175,7 +175,7 @@ def file_shown(message: Said) -> Request | None:
     return None
 
 
-def notes_shown(message: Said) -> Request | None:
+def notes_shown(message: PreparedMessage) -> Request | None:
     """A request to read, search or delete notes."""
     text = message.text
     deleted = _DELETE_NOTE.match(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pipeline.domain.time_phrases import find_time
-from pipeline.llm.request_words import Request, Said, is_question, pattern, unquoted
+from pipeline.llm.request_words import PreparedMessage, Request, is_question, pattern, unquoted
 from pipeline.schedules.words import repeated_words
 
 _REMIND = re.compile(
@@ -56,7 +56,7 @@ _NOTE_CHARS = 8_000
 _TITLE_CHARS = 60
 
 
-def reminder(message: Said) -> Request | None:
+def reminder(message: PreparedMessage) -> Request | None:
     """A request for a reminder, with the time in the person's own words."""
     match = _REMIND.search(message.text)
     if match is not None:
@@ -103,14 +103,14 @@ def _connected(body: str) -> str:
     return unquoted(text)
 
 
-def reminders_shown(message: Said) -> Request | None:
+def reminders_shown(message: PreparedMessage) -> Request | None:
     """A request for the list of reminders."""
     if _LIST.match(message.text) is None:
         return None
     return Request(tool="list_reminders", group="schedule")
 
 
-def reminder_cancelled(message: Said) -> Request | None:
+def reminder_cancelled(message: PreparedMessage) -> Request | None:
     """A request to cancel a reminder, by its id or by words of it."""
     match = _CANCEL.match(message.text)
     if match is None or message.asked:
@@ -118,7 +118,7 @@ def reminder_cancelled(message: Said) -> Request | None:
     return Request(tool="cancel_reminder", group="schedule", arguments={"id": unquoted(_only(match))[:40]})
 
 
-def note(message: Said) -> Request | None:
+def note(message: PreparedMessage) -> Request | None:
     """A request for a note, by a clear verb; a question is never one."""
     match = _NOTE.match(message.text)
     if match is None or message.asked:

@@ -36,7 +36,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class PreparedMessage:
     """One message, prepared for the rules."""
 
     text: str
@@ -45,7 +45,7 @@ class Said:
     """Whether it is a question and not a polite request."""
 
 
-def said(words: str) -> Said:
+def said(words: str) -> PreparedMessage:
     """`words`, prepared for the rules."""
     line = " ".join(words.split())
     match = _POLITE.match(line)
@@ -54,7 +54,7 @@ def said(words: str) -> Said:
     text = line[start:]
     modal = any(word in polite for word in ("you", "du", "tu", "vous", "puedes", "podrías"))
     starts = _QUESTION_START.match(text) is not None
-    return Said(text=text, asked=starts or (line.rstrip().endswith("?") and not modal))
+    return PreparedMessage(text=text, asked=starts or (line.rstrip().endswith("?") and not modal))
 
 
 def is_question(text: str) -> bool:

@@ -14,7 +14,7 @@ class EventTooLong(ValueError):
     """A line, or the data of one event, is longer than `MAX_LINE_BYTES`."""
 
 
-class EventReader:
+class SseReader:
     """Parses one stream. Pass all bytes to `feed`, in any chunks, and call `end` after the last."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ _KEPT_MODELS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class ContextWindow:
     """The limits of a model, in tokens."""
 
     context: int
@@ -28,7 +28,7 @@ class Window:
 
 
 @lru_cache(_KEPT_MODELS)  # a start asks several times for each agent
-def window_of(model: str) -> Window | None:
+def window_of(model: str) -> ContextWindow | None:
     """The table's limits for litellm's `provider/name`; None without an entry. Reads a file of 3 MB, once
     for each model.
 
@@ -43,7 +43,9 @@ def window_of(model: str) -> Window | None:
             answer = _count(entry, "max_output_tokens") or _count(entry, "max_tokens")
             if context and answer:
                 most = max(1, min(answer, context // _ANSWER_SHARE))
-                return Window(context=context, answer=most, vision=entry.get("supports_vision") is True)
+                return ContextWindow(
+                    context=context, answer=most, vision=entry.get("supports_vision") is True
+                )
     return None
 
 

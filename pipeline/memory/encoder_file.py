@@ -34,7 +34,7 @@ _UNKNOWN_BELOW: Final = 10.0
 """How far the score of an unknown character is below the least of a piece."""
 
 
-class Place(NamedTuple):
+class TensorPlace(NamedTuple):
     """Where a tensor lies in the file."""
 
     offset: int
@@ -57,7 +57,7 @@ class EncoderFile:
         self.epsilon: float = sizes[7]
         at = self._read_pieces(_HEAD_AT + struct.calcsize(_HEAD))
         at = self._read_replaced(at)
-        self._places: Mapping[str, Place] = self._read_directory(at)
+        self._places: Mapping[str, TensorPlace] = self._read_directory(at)
 
     def tokens(self, text: str) -> list[int]:
         """The ids of a question, with those of its begin and its end."""
@@ -126,7 +126,7 @@ class EncoderFile:
             at += 5 + 4 * length
         return end
 
-    def _read_directory(self, at: int) -> dict[str, Place]:
+    def _read_directory(self, at: int) -> dict[str, TensorPlace]:
         (count,) = struct.unpack_from("<i", self._data, at)
         at += 4
         found = {}
@@ -135,7 +135,7 @@ class EncoderFile:
             name = self._data[at + 2 : at + 2 + length].decode()
             kind, _, offset, size = struct.unpack_from("<BIQQ", self._data, at + 2 + length)
             at += 2 + length + struct.calcsize("<BIQQ")
-            found[name] = Place(offset, size, kind == 1)
+            found[name] = TensorPlace(offset, size, kind == 1)
         return found
 
 

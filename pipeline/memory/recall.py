@@ -33,7 +33,7 @@ _STRONG = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class RankedFact:
     """A fact as the ranking sees it."""
 
     number: int
@@ -44,7 +44,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class FactHit:
     """A fact that fits."""
 
     number: int
@@ -66,9 +66,9 @@ class FactIndex(Protocol):
         """The numbers of the facts that have the term, newest first."""
         ...
 
-    def documents(self, numbers: Sequence[int]) -> Sequence[Document]: ...
+    def documents(self, numbers: Sequence[int]) -> Sequence[RankedFact]: ...
 
-    def beside(self, found: Sequence[Document]) -> Sequence[Document]:
+    def beside(self, found: Sequence[RankedFact]) -> Sequence[RankedFact]:
         """The facts of the same turn and of the turns beside it, of the same session, in any order; the found
         ones may be among them."""
         ...
@@ -89,7 +89,7 @@ def terms_of_fact(fact: Fact) -> tuple[str, ...]:
     return (*terms_of(fact_text(fact)), *marks)
 
 
-def find_by_words(index: FactIndex, question: str, *, limit: int) -> tuple[Hit, ...]:
+def find_by_words(index: FactIndex, question: str, *, limit: int) -> tuple[FactHit, ...]:
     """The facts that fit the question, best first; equal ones in the order in which they were added."""
     weights = terms_of_question(question)
     total = index.size()
@@ -111,7 +111,7 @@ def find_by_words(index: FactIndex, question: str, *, limit: int) -> tuple[Hit, 
 
 def _ranked(
     index: FactIndex, rare: Mapping[str, float], numbers: Sequence[int], limit: int
-) -> tuple[Hit, ...]:
+) -> tuple[FactHit, ...]:
     own = {one.number: (one, _score(rare, one.terms)) for one in index.documents(numbers)}
     best = sorted(own.values(), key=lambda pair: (-pair[1], pair[0].number))[:_MOST_RAISED]
     around = index.beside([document for document, _ in best])
@@ -132,7 +132,7 @@ def _ranked(
         ]
         raised = score + _CONTEXT * max(near, default=0.0)
         if raised > 0:
-            hits.append(Hit(number=number, score=raised, strong=score >= _STRONG * most))
+            hits.append(FactHit(number=number, score=raised, strong=score >= _STRONG * most))
     hits.sort(key=lambda hit: (-hit.score, hit.number))
     return tuple(hits[:limit])
 
@@ -165,10 +165,12 @@ class _ArcIndex:
     def having(self, term: str, limit: int) -> Sequence[int]:
         return [number for number, terms in enumerate(self._sets) if term in terms][:limit]
 
-    def documents(self, numbers: Sequence[int]) -> Sequence[Document]:
-        return [Document(number=one, terms=self._terms[one], session_id=str(one), turn=0) for one in numbers]
+    def documents(self, numbers: Sequence[int]) -> Sequence[RankedFact]:
+        return [
+            RankedFact(number=one, terms=self._terms[one], session_id=str(one), turn=0) for one in numbers
+        ]
 
-    def beside(self, found: Sequence[Document]) -> Sequence[Document]:
+    def beside(self, found: Sequence[RankedFact]) -> Sequence[RankedFact]:
         return found
 
 
@@ -191,7 +193,7 @@ def same_evidence(one: str, other: str) -> bool:
 
 
 def joined(
-    hits: Sequence[Hit], near: Sequence[tuple[int, float]], newest: Sequence[int] = (), *, limit: int
+    hits: Sequence[FactHit], near: Sequence[tuple[int, float]], newest: Sequence[int] = (), *, limit: int
 ) -> list[int]:
     """The numbers of what words found, of what vectors found, and, up to `SHOWN`, of the newest facts, best
     first. Strong hits of words come first."""
@@ -204,7 +206,7 @@ def joined(
     return list(found)[:limit]
 
 
-def places_for_newest(question: str, hits: Sequence[Hit], near: Sequence[tuple[int, float]]) -> int:
+def places_for_newest(question: str, hits: Sequence[FactHit], near: Sequence[tuple[int, float]]) -> int:
     """How many of the newest facts to read for the places that are free: none unless a person asks about
     themselves, as other messages need no memory that does not fit them."""
     free = len(hits) + len(near) < SHOWN

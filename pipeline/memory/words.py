@@ -134,7 +134,7 @@ def _pairs(part: str) -> list[str]:
     return pairs + (_HAN.findall(part) if pairs else [part])
 
 
-class Lexicon:
+class MemoryLexicon:
     """The words of `lexicon.toml`."""
 
     def __init__(self, document: Mapping[str, Mapping[str, object]]) -> None:
@@ -185,9 +185,9 @@ class Naming:
 
 
 @lru_cache(maxsize=1)
-def lexicon() -> Lexicon:
+def lexicon() -> MemoryLexicon:
     """The shipped words, read at the first use."""
-    return Lexicon(_document())
+    return MemoryLexicon(_document())
 
 
 @lru_cache(maxsize=1)

@@ -20,20 +20,20 @@ from pipeline.graph.definition.spec import END, Always, EdgeSpec, GraphSpec, Nod
 from pipeline.graph.run.records import TRAIL
 from pipeline.nodes.intake_steps import intake_edges, intake_nodes
 from pipeline.playbooks.document import (
-    Agent,
-    Condition,
     Loop,
     Node,
     Playbook,
+    PlaybookAgent,
+    PlaybookCondition,
+    PlaybookToolCall,
+    PlaybookWait,
     Router,
-    ToolCall,
     UserInput,
-    Wait,
 )
 from pipeline.playbooks.progress import MAX_VISITS, ROOT
 from pipeline.playbooks.reading import Open, nothing_to_open, read_playbook
 from pipeline.playbooks.starting import starting_edges, starting_nodes
-from pipeline.playbooks.state import CHANNELS, DONE, ONCE, OUTPUTS, PLAYBOOK, Labels, Place
+from pipeline.playbooks.state import CHANNELS, DONE, ONCE, OUTPUTS, PLAYBOOK, Labels, PlaybookPlace
 from pipeline.playbooks.steps import (
     ADVANCE,
     FINISH,
@@ -68,11 +68,13 @@ def compiled(playbook: Playbook) -> GraphSpec[RunContext]:
     nodes: dict[str, NodeSpec[RunContext]] = {
         label: spec
         for (of, name), label in labels.items()
-        if (spec := _spec(_book(playbook, of).nodes[name], Place(playbook=playbook, of=of, node=name)))
+        if (
+            spec := _spec(_book(playbook, of).nodes[name], PlaybookPlace(playbook=playbook, of=of, node=name))
+        )
         is not None
     }
-    if any(isinstance(node, Agent) for _, book in books_of(playbook) for node in book.nodes.values()):
-        nodes[QUESTION] = waiting_node(None, Place(playbook=playbook, of=ROOT, node=""))
+    if any(isinstance(node, PlaybookAgent) for _, book in books_of(playbook) for node in book.nodes.values()):
+        nodes[QUESTION] = waiting_node(None, PlaybookPlace(playbook=playbook, of=ROOT, node=""))
     advance = NodeSpec(
         run=Advance(playbook=playbook, labels=labels),
         writes=(PLAYBOOK, OUTPUTS, DONE, TRAIL, SOURCES),
@@ -137,18 +139,18 @@ def labels_of(playbook: Playbook) -> Labels:
     return found
 
 
-def _spec(node: Node, place: Place) -> NodeSpec[RunContext] | None:
+def _spec(node: Node, place: PlaybookPlace) -> NodeSpec[RunContext] | None:
     """The engine's node; None for one that `advance` does by itself."""
     match node:
-        case Agent():
+        case PlaybookAgent():
             return agent_node(node, place)
-        case ToolCall():
+        case PlaybookToolCall():
             return tool_node(node, place)
         case Router():
             return decision_node(node, place)
-        case Condition() | Loop():
+        case PlaybookCondition() | Loop():
             return decision_node(node, place) if node.mode == "llm" else None
-        case UserInput() | Wait():
+        case UserInput() | PlaybookWait():
             return waiting_node(node, place)
         case _:
             return None

@@ -39,7 +39,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
+class PlaybookAgent:
     """One task for a sub-agent, with questions to the model before and after it."""
 
     id: str
@@ -57,7 +57,7 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class PlaybookToolCall:
     """One call of a tool."""
 
     id: str
@@ -90,7 +90,7 @@ class Router:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class PlaybookCondition:
     """Chooses between two edges, by an expression or by a question to the model."""
 
     id: str
@@ -102,7 +102,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class PlaybookWait:
     """Waits for a time."""
 
     id: str
@@ -194,11 +194,11 @@ class Response:
 
 Node = (
     Trigger
-    | Agent
-    | ToolCall
+    | PlaybookAgent
+    | PlaybookToolCall
     | Router
-    | Condition
-    | Wait
+    | PlaybookCondition
+    | PlaybookWait
     | Loop
     | Parallel
     | Merge

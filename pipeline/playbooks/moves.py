@@ -8,24 +8,24 @@ from pipeline.playbooks.document import (
     NO,
     OUT_OF_LOOP,
     YES,
-    Agent,
-    Condition,
     Loop,
     Merge,
+    PlaybookAgent,
+    PlaybookCondition,
+    PlaybookToolCall,
+    PlaybookWait,
     Response,
     Router,
     SubWorkflow,
-    ToolCall,
     Transfer,
     Trigger,
     UserInput,
-    Wait,
     title,
 )
 from pipeline.playbooks.progress import Item, Progress
 from pipeline.playbooks.settling import settle
 
-_TOGETHER = Agent | ToolCall
+_TOGETHER = PlaybookAgent | PlaybookToolCall
 
 
 def advance(run: Progress) -> None:
@@ -50,9 +50,9 @@ def _is_mechanical(run: Progress, item: Item) -> bool:
     node = run.node(item)
     if isinstance(node, Loop):
         return _is_decided(node, item) or node.mode == "template"
-    if isinstance(node, Condition):
+    if isinstance(node, PlaybookCondition):
         return node.mode == "template"
-    return not isinstance(node, Agent | ToolCall | Router | UserInput)
+    return not isinstance(node, PlaybookAgent | PlaybookToolCall | Router | UserInput)
 
 
 def _is_decided(node: Loop, item: Item) -> bool:
@@ -68,7 +68,7 @@ def _take(run: Progress, item: Item) -> None:  # noqa: C901 - one case for each 
     match node:
         case Trigger():
             run.complete(item, run.instance(item)["trigger"])
-        case Condition():
+        case PlaybookCondition():
             _check(run, item, node)
         case Loop():
             _iterate(run, item, node)
@@ -79,7 +79,7 @@ def _take(run: Progress, item: Item) -> None:  # noqa: C901 - one case for each 
             if text.strip():
                 run.say(text)
             run.complete(item, text)
-        case Wait():
+        case PlaybookWait():
             item |= {"is": "waiting", "due": run.now + node.seconds}
             if node.message.strip():
                 run.say(run.values(item).fill(node.message))
@@ -92,7 +92,7 @@ def _take(run: Progress, item: Item) -> None:  # noqa: C901 - one case for each 
             run.complete(item, before)
 
 
-def _check(run: Progress, item: Item, node: Condition) -> None:
+def _check(run: Progress, item: Item, node: PlaybookCondition) -> None:
     holds, problem = (False, "") if node.holds is None else node.holds.evaluate({}, run.values(item).scope())
     if problem:
         run.fail(item, f"The condition {title(node)} could not be checked: {problem}")

@@ -12,22 +12,22 @@ from pipeline.playbooks.document import (
     DEFAULT_SYSTEM_PROMPT,
     TRIGGER_PLACE,
     TRIGGERS,
-    Agent,
-    Condition,
     Loop,
     Merge,
     Mode,
     Node,
     Parallel,
+    PlaybookAgent,
+    PlaybookCondition,
+    PlaybookToolCall,
+    PlaybookWait,
     Response,
     Router,
     Strategy,
     SubWorkflow,
-    ToolCall,
     Transfer,
     Trigger,
     UserInput,
-    Wait,
     Way,
 )
 
@@ -57,7 +57,7 @@ def _agent(name: str, label: str, _subtype: str, given: Fields) -> Node:
         # Values would speak with the operator's voice there.
         given.note("systemPrompt", "has a place {{…}}; put values into the prompt")
     after, criteria = _long(given, "after"), _long(given, "successCriteria")
-    return Agent(
+    return PlaybookAgent(
         id=name,
         label=label,
         system_prompt=system,
@@ -74,7 +74,7 @@ def _tool_call(name: str, label: str, _subtype: str, given: Fields) -> Node:
     if arguments is not None and not isinstance(arguments, Mapping):
         given.note("arguments", "expected an object")
         arguments = None
-    return ToolCall(
+    return PlaybookToolCall(
         id=name,
         label=label,
         tool=given.text("tool"),
@@ -103,7 +103,7 @@ def _condition(name: str, label: str, _subtype: str, given: Fields) -> Node:
     mode, holds, prompt = _asked(given, "expression")
     if mode == "template" and holds is None:
         given.note("expression", 'is missing; write one, or "mode": "llm" with a prompt')
-    return Condition(id=name, label=label, mode=mode, holds=holds, prompt=prompt)
+    return PlaybookCondition(id=name, label=label, mode=mode, holds=holds, prompt=prompt)
 
 
 def _loop(name: str, label: str, _subtype: str, given: Fields) -> Node:
@@ -136,7 +136,7 @@ def _wait(name: str, label: str, _subtype: str, given: Fields) -> Node:
     if not 0 < seconds <= MAX_WAIT_S:
         given.note("amount", "must be above 0, and at most 400 days")
         seconds = 1.0
-    return Wait(id=name, label=label, seconds=seconds, message=_long(given, "message"))
+    return PlaybookWait(id=name, label=label, seconds=seconds, message=_long(given, "message"))
 
 
 def _parallel(name: str, label: str, _subtype: str, _given: Fields) -> Node:
@@ -207,14 +207,14 @@ KINDS: Final[Mapping[str, Read]] = {
 def texts_of(node: Node) -> Mapping[str, Any]:
     """The texts of a node in which places are filled in, by their field; arguments are a tree of texts."""
     match node:
-        case Agent():
+        case PlaybookAgent():
             found: dict[str, Any] = {"prompt": node.prompt, "before": node.before, "after": node.after}
             found["successCriteria"] = node.criteria
-        case Router() | Condition() | Loop() | UserInput():
+        case Router() | PlaybookCondition() | Loop() | UserInput():
             found = {"prompt": node.prompt}
-        case ToolCall():
+        case PlaybookToolCall():
             found = {"arguments": node.arguments}
-        case Wait():
+        case PlaybookWait():
             found = {"message": node.message}
         case SubWorkflow() | Transfer():
             found = {"input": node.input}

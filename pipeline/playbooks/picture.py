@@ -5,19 +5,19 @@ from __future__ import annotations
 from pipeline.graph.documents.mermaid_text import identifier, label
 from pipeline.playbooks.document import (
     LOOP_BACK,
-    Condition,
     Edge,
     Loop,
     Merge,
     Node,
     Parallel,
     Playbook,
+    PlaybookCondition,
+    PlaybookWait,
     Router,
     SubWorkflow,
     Transfer,
     Trigger,
     UserInput,
-    Wait,
     title,
 )
 
@@ -35,9 +35,9 @@ def _shape(node: Node) -> str:
     match node:
         case Trigger():
             return f"(({words}))"
-        case Condition() | Router() | Loop():
+        case PlaybookCondition() | Router() | Loop():
             return f"{{{words}}}"
-        case UserInput() | Wait():
+        case UserInput() | PlaybookWait():
             return f"{{{{{words}}}}}"
         case Parallel() | Merge():
             return f"([{words}])"
@@ -50,7 +50,7 @@ def _shape(node: Node) -> str:
 def _about(node: Node) -> str:
     if isinstance(node, SubWorkflow | Transfer):
         return f"{node.subtype}: {node.workflow}"
-    return f"wait {node.seconds:g} s" if isinstance(node, Wait) else node.subtype
+    return f"wait {node.seconds:g} s" if isinstance(node, PlaybookWait) else node.subtype
 
 
 def _arrow(edge: Edge, playbook: Playbook) -> str:
@@ -64,4 +64,4 @@ def _words(edge: Edge, playbook: Playbook) -> str:
     node = playbook.nodes[edge.source]
     if isinstance(node, Router) and edge.handle.startswith("route-"):
         return node.routes[int(edge.handle.removeprefix("route-"))].label
-    return edge.handle.removeprefix("condition-") if isinstance(node, Condition) else edge.handle
+    return edge.handle.removeprefix("condition-") if isinstance(node, PlaybookCondition) else edge.handle

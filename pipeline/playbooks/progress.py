@@ -15,15 +15,15 @@ from typing import Any, Final
 
 from pipeline.playbooks.document import (
     LOOP_BACK,
-    Agent,
     Edge,
     Loop,
     Merge,
     Node,
     Playbook,
+    PlaybookAgent,
+    PlaybookToolCall,
     Response,
     SubWorkflow,
-    ToolCall,
     title,
 )
 from pipeline.playbooks.templates import Values
@@ -34,7 +34,7 @@ ROOT: Final = ""
 """The key of the first playbook among those that a run uses."""
 TOO_MANY: Final = f"It took more than {MAX_VISITS} steps and was ended."
 
-_SAID_AT_AN_END: Final = Agent | ToolCall | SubWorkflow | Merge | Loop
+_SAID_AT_AN_END: Final = PlaybookAgent | PlaybookToolCall | SubWorkflow | Merge | Loop
 """Whose results are said to the person where nothing follows."""
 
 Item = dict[str, Any]

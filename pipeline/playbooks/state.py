@@ -38,7 +38,7 @@ def progress_of(state: State, playbook: Playbook, context: RunContext) -> Progre
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PlaybookPlace:
     """A node of a playbook among those that a run uses."""
 
     playbook: Playbook

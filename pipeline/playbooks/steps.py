@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from pipeline.domain.chat import ToolCall as Call
+from pipeline.domain.chat import ToolCall
 from pipeline.domain.errors import ModelError, TurnFailed
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.marking import unmarked
@@ -20,7 +20,16 @@ from pipeline.nodes.intake_steps import MESSAGE
 from pipeline.nodes.templates import marked
 from pipeline.nodes.tools import load_groups
 from pipeline.playbooks.asking import route_by, yes_or_no
-from pipeline.playbooks.document import Condition, Loop, Playbook, Router, ToolCall, UserInput, Wait, title
+from pipeline.playbooks.document import (
+    Loop,
+    Playbook,
+    PlaybookCondition,
+    PlaybookToolCall,
+    PlaybookWait,
+    Router,
+    UserInput,
+    title,
+)
 from pipeline.playbooks.moves import advance, decide, next_due, wake
 from pipeline.playbooks.progress import Item, Progress
 from pipeline.playbooks.state import (
@@ -31,7 +40,7 @@ from pipeline.playbooks.state import (
     PLAYBOOK,
     STARTED,
     Labels,
-    Place,
+    PlaybookPlace,
     done,
     progress_of,
 )
@@ -156,15 +165,15 @@ class AfterAdvance:
         return tuple(found) or (FINISH,)
 
 
-def decision_node(node: Router | Condition | Loop, place: Place) -> NodeSpec[RunContext]:
+def decision_node(node: Router | PlaybookCondition | Loop, place: PlaybookPlace) -> NodeSpec[RunContext]:
     """A question to the model."""
     return NodeSpec(run=_Decision(node=node, place=place), writes=(DONE,), retry=ONCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Decision:
-    node: Router | Condition | Loop
-    place: Place
+    node: Router | PlaybookCondition | Loop
+    place: PlaybookPlace
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         run = progress_of(state, self.place.playbook, context)
@@ -193,15 +202,15 @@ class _Decision:
         return done(item, "chosen", result=node.routes[at].label, handle=f"route-{at}")
 
 
-def tool_node(node: ToolCall, place: Place) -> NodeSpec[RunContext]:
+def tool_node(node: PlaybookToolCall, place: PlaybookPlace) -> NodeSpec[RunContext]:
     """One call of a tool through the gate, which checks the arguments first."""
     return NodeSpec(run=_Tool(node=node, place=place), writes=(DONE, SOURCES), retry=ONCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tool:
-    node: ToolCall
-    place: Place
+    node: PlaybookToolCall
+    place: PlaybookPlace
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         for source in state.get(SOURCES, ()):
@@ -211,7 +220,9 @@ class _Tool:
         step = current_step()
         number = f"{node.id}_{item['id']}_{step.attempt}"
         arguments = run.values(item).fill_tree(node.arguments)
-        call = Call(id=f"call_{number}", name=node.tool, arguments=json.dumps(arguments, ensure_ascii=False))
+        call = ToolCall(
+            id=f"call_{number}", name=node.tool, arguments=json.dumps(arguments, ensure_ascii=False)
+        )
         try:
             groups = await load_groups((node.group,) if node.group else (), context, f"load_{number}")
             result = await context.tools.propose(call, groups, context.scope)
@@ -227,9 +238,9 @@ class _Tool:
         return NodeResult(update={DONE: found, SOURCES: sources})
 
 
-def waiting_node(node: UserInput | Wait | None, place: Place) -> NodeSpec[RunContext]:
+def waiting_node(node: UserInput | PlaybookWait | None, place: PlaybookPlace) -> NodeSpec[RunContext]:
     """Asks the person, or waits for a time; without a node, asks what a blocked agent needs."""
-    run = _WaitFor(place=place) if isinstance(node, Wait) else _Ask(node=node, place=place)
+    run = _WaitFor(place=place) if isinstance(node, PlaybookWait) else _Ask(node=node, place=place)
     return NodeSpec(run=run, writes=(TRAIL, ASKED_BY), goes_to=(), retry=ONCE)
 
 
@@ -237,7 +248,7 @@ def waiting_node(node: UserInput | Wait | None, place: Place) -> NodeSpec[RunCon
 class _Ask:
     asks_a_person: ClassVar[bool] = True
     node: UserInput | None
-    place: Place
+    place: PlaybookPlace
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         run = progress_of(state, self.place.playbook, context)
@@ -271,7 +282,7 @@ class _Ask:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WaitFor:
     asks_a_person: ClassVar[bool] = True
-    place: Place
+    place: PlaybookPlace
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         if context.scope.mode == "otr":

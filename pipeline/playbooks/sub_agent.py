@@ -23,10 +23,10 @@ from pipeline.nodes.intake_steps import MESSAGE
 from pipeline.nodes.templates import marked
 from pipeline.nodes.tools import load_groups
 from pipeline.playbooks.asking import task_by, verdict_on
-from pipeline.playbooks.document import TRIGGER_PLACE, Agent, title
+from pipeline.playbooks.document import TRIGGER_PLACE, PlaybookAgent, title
 from pipeline.playbooks.hand_back import INSTRUCTIONS, HandBack, read_hand_back
 from pipeline.playbooks.progress import Item, Progress
-from pipeline.playbooks.state import DONE, ONCE, OUTPUTS, PLAYBOOK, Place, done, progress_of
+from pipeline.playbooks.state import DONE, ONCE, OUTPUTS, PLAYBOOK, PlaybookPlace, done, progress_of
 from pipeline.runtime.context import RunContext
 from pipeline.workflows import document as workflows
 from pipeline.workflows.agent_step import ASKED, BELOW, EVENTS, AgentStep
@@ -41,7 +41,7 @@ _AFTER_THINKING: Final = (_HAND_BACK, "act", "agent")
 _Run = Callable[[State, RunContext], Awaitable[NodeResult]]
 
 
-def agent_node(node: Agent, place: Place) -> NodeSpec[RunContext]:
+def agent_node(node: PlaybookAgent, place: PlaybookPlace) -> NodeSpec[RunContext]:
     """One agent."""
     steps = _SubAgent(node=node, place=place)
     parts = loop_nodes()
@@ -103,8 +103,8 @@ def _reported(run: _Run) -> _Run:
 class _SubAgent:
     """The nodes of one agent."""
 
-    node: Agent
-    place: Place
+    node: PlaybookAgent
+    place: PlaybookPlace
 
     async def brief(self, state: State, context: RunContext) -> NodeResult:
         """Write the task, and load the tool groups."""
@@ -176,7 +176,7 @@ class _SubAgent:
     @property
     def _step(self) -> AgentStep:
         """The same agent as a step of a workflow, whose prompts `brief` has written."""
-        own = workflows.Agent(id=self.node.id, name=title(self.node), groups=self.node.groups)
+        own = workflows.WorkflowAgent(id=self.node.id, name=title(self.node), groups=self.node.groups)
         return AgentStep(
             node=own, workflow=workflows.Workflow(name="", nodes={own.id: own}, connections=()), labels={}
         )

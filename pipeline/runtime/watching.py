@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from pipeline.domain.frozen import dataclass
 from pipeline.runtime.scope import TurnScope
-from pipeline.watches.conditions import Condition
+from pipeline.watches.conditions import WatchCondition
 from pipeline.watches.words import Intervals
 
 
@@ -16,7 +16,7 @@ class WatchNote:
     """One thing that is watched for a person."""
 
     id: str
-    condition: Condition
+    condition: WatchCondition
     text: str
     """What is done when it happens."""
     zone: str = "UTC"

@@ -20,7 +20,7 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.json_schema import JsonSchema
 from pipeline.domain.messages import Author
 from pipeline.safety.assessment import IMMINENT, Confidence, CrisisAssessment
-from pipeline.safety.ladder import WINDOW, Entry
+from pipeline.safety.ladder import WINDOW, EarlierEntry
 
 _log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class ClassifierModel(Protocol):
         ...
 
 
-class Classifier:
+class ModelClassifier:
     """Asks one model. `redact` removes secrets from what it is shown."""
 
     def __init__(
@@ -107,7 +107,9 @@ class Classifier:
         self.failed: Callable[[int], object] = _nothing
         """Called with the level that stays after each call that brought no verdict."""
 
-    async def assess(self, text: str, history: Sequence[Entry], asked: Asked) -> CrisisAssessment | None:
+    async def assess(
+        self, text: str, history: Sequence[EarlierEntry], asked: Asked
+    ) -> CrisisAssessment | None:
         """The verdict on `text`; None if the person's budget allows no call. One that did not come has level
         0 and `llm_failed`."""
         asks = _QUESTION.format(data=_shown(text, history, self._redact))
@@ -129,9 +131,9 @@ def _no_verdict(why: str) -> CrisisAssessment:
     return CrisisAssessment(llm_failed=True, path="llm_fallback")
 
 
-def _shown(text: str, history: Sequence[Entry], redact: Callable[[str], str]) -> str:
+def _shown(text: str, history: Sequence[EarlierEntry], redact: Callable[[str], str]) -> str:
     """The window as one line of JSON that cannot end its marks."""
-    entries = [*history[-WINDOW:], Entry("person", text)]
+    entries = [*history[-WINDOW:], EarlierEntry("person", text)]
     rows = [{"by": one.said_by, "text": redact(one.text)[-LONGEST:]} for one in entries]
     return json.dumps(rows, ensure_ascii=False).translate(_MARKS)
 

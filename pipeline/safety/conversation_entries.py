@@ -4,17 +4,17 @@ them."""
 from __future__ import annotations
 
 from pipeline.domain.conversation import Conversation
-from pipeline.safety.ladder import WINDOW, Entry
+from pipeline.safety.ladder import WINDOW, EarlierEntry
 
 
-def entries_of(known: Conversation, author: str, most: int = WINDOW) -> list[Entry]:
+def entries_of(known: Conversation, author: str, most: int = WINDOW) -> list[EarlierEntry]:
     """The newest entries of the conversation between the author and the bot, oldest first; none of other
     people in a room."""
-    found: list[Entry] = []
+    found: list[EarlierEntry] = []
     for past in known.turns[-most // 2 :]:
         source, last = past.source, past.messages[-1]
         if source.author in ("", author):
-            found.append(Entry("person", source.text or past.messages[0].content))
+            found.append(EarlierEntry("person", source.text or past.messages[0].content))
         if last.role == "assistant":
-            found.append(Entry("bot", last.content))
+            found.append(EarlierEntry("bot", last.content))
     return found

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from pipeline.domain.frozen import dataclass
 from pipeline.safety.assessment import CLEAR, GATE_FAILED, NONE, CrisisAssessment
-from pipeline.safety.classifier import Asked, Classifier, higher
-from pipeline.safety.ladder import Entry, assess
+from pipeline.safety.classifier import Asked, ModelClassifier, higher
+from pipeline.safety.ladder import EarlierEntry, assess
 from pipeline.safety.patterns import shipped_patterns
 from pipeline.safety.plain_words import plain_words
 from pipeline.safety.replies import STATIC_REPLY, Follows, crisis_reply, known_language
@@ -22,7 +22,7 @@ from pipeline.safety.vector_judge import VectorJudge
 
 _log = logging.getLogger(__name__)
 
-Assess = Callable[[str, Sequence[Entry]], CrisisAssessment]
+Assess = Callable[[str, Sequence[EarlierEntry]], CrisisAssessment]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class CrisisGate:
         language: str = "",
         assess: Assess = assess,
         vectors: VectorJudge | None = None,
-        classifier: Classifier | None = None,
+        classifier: ModelClassifier | None = None,
     ) -> None:
         """`country`: the code of the one where people are who have named none; `language`: the agent's."""
         self._resources = resources
@@ -56,13 +56,13 @@ class CrisisGate:
         self.classifier = classifier
         """None where the rules alone judge."""
 
-    def judge(self, text: str, history: Sequence[Entry] = (), *, language: str = "") -> CrisisVerdict:
+    def judge(self, text: str, history: Sequence[EarlierEntry] = (), *, language: str = "") -> CrisisVerdict:
         """The verdict of the rules on `text` after `history`. `language`: the one that was spoken; empty if
         unknown."""
         return self._verdict(self._assessed(text, history), text, history, language)
 
     async def judged(
-        self, text: str, history: Sequence[Entry], asked: Asked | None = None, *, language: str = ""
+        self, text: str, history: Sequence[EarlierEntry], asked: Asked | None = None, *, language: str = ""
     ) -> CrisisVerdict:
         """As `judge`, with vectors, and then the classifier where no clear danger was found, if there are
         any. Without `asked` no classifier judges."""
@@ -81,7 +81,7 @@ class CrisisGate:
         return self._verdict(assessment, text, history, language)
 
     def _verdict(
-        self, assessment: CrisisAssessment, text: str, history: Sequence[Entry], language: str
+        self, assessment: CrisisAssessment, text: str, history: Sequence[EarlierEntry], language: str
     ) -> CrisisVerdict:
         if not assessment.needs_crisis_response:
             return CrisisVerdict(assessment=assessment)
@@ -91,7 +91,7 @@ class CrisisGate:
         """Whether `text` by itself gets the crisis response."""
         return bool(text) and self._assessed(text, ()).needs_crisis_response
 
-    def _assessed(self, text: str, history: Sequence[Entry]) -> CrisisAssessment:
+    def _assessed(self, text: str, history: Sequence[EarlierEntry]) -> CrisisAssessment:
         for earlier in (history, ()):
             try:
                 return self._assess(text, earlier)
@@ -100,7 +100,11 @@ class CrisisGate:
         return CrisisAssessment(level=CLEAR, confidence="low", reason=GATE_FAILED, path="failed")
 
     def reply(
-        self, assessment: CrisisAssessment, text: str, history: Sequence[Entry] = (), language: str = ""
+        self,
+        assessment: CrisisAssessment,
+        text: str,
+        history: Sequence[EarlierEntry] = (),
+        language: str = "",
     ) -> str:
         """The crisis response to `text` after `history`, whose level is assessed."""
         if assessment.path == "failed":
@@ -124,7 +128,7 @@ class CrisisGate:
         accepts = shipped_patterns().first("accepts", plain_words(text)) is not None
         return "accepted" if accepts and self._assessed(text, ()).level == NONE else "again"
 
-    def place(self, text: str, history: Sequence[Entry] = ()) -> Country | None:
+    def place(self, text: str, history: Sequence[EarlierEntry] = ()) -> Country | None:
         """Where the person is: as the newest of their messages says that names a country, else as
         configured."""
         own = [entry.text for entry in history if entry.said_by == "person"]

@@ -64,13 +64,13 @@ COMMON: Final = {
 concepts, as "the" is French tea."""
 
 
-class BadWeights(ParlourError):
+class BadDangerModel(ParlourError):
     """The file of weights cannot be used; the message names it and says why."""
 
     code = "bad_weights"
 
 
-class Word(NamedTuple):
+class DangerWord(NamedTuple):
     """What is known of a word by itself."""
 
     number: int
@@ -190,7 +190,7 @@ def windows_of(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 @functools.lru_cache(maxsize=_KNOWN_WORDS)
-def word_of(text: str) -> Word:
+def word_of(text: str) -> DangerWord:
     """What is known of a word by itself."""
     marked = f"<{text[:_MOST_LETTERS]}>"
     grams = (
@@ -198,7 +198,7 @@ def word_of(text: str) -> Word:
         for order in (3, 4, 5)
         for at in range(len(marked) - order + 1)
     )
-    return Word(zlib.crc32(text.encode()), tuple(grams), shipped_concepts().of(text))
+    return DangerWord(zlib.crc32(text.encode()), tuple(grams), shipped_concepts().of(text))
 
 
 def features_of(words: Sequence[str]) -> Features:
@@ -290,7 +290,7 @@ def from_bytes(data: bytes, name: str) -> DangerModel:
     """The model in the bytes of the file `name`. Raises BadWeights."""
     line, _, body = data.removeprefix(MAGIC).partition(b"\n")
     size = QUESTIONS * sum(GROUPS.values())
-    damaged = BadWeights(f"{name} is damaged or no file of crisis weights; install the package again")
+    damaged = BadDangerModel(f"{name} is damaged or no file of crisis weights; install the package again")
     try:
         header = json.loads(line)
         scales = tuple(tuple(float(one) for one in row) for row in header["scales"])
@@ -303,7 +303,7 @@ def from_bytes(data: bytes, name: str) -> DangerModel:
     if len(body) != size or not len(scales) == len(biases) == QUESTIONS:
         raise damaged
     if concepts != concepts_hash():
-        raise BadWeights(
+        raise BadDangerModel(
             f"{name} was trained with another concepts.toml: train it with `python -m tools.crisis`"
         )
     view = memoryview(body).cast("b")
@@ -327,4 +327,6 @@ def read_weights(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as failure:
-        raise BadWeights(f"{file} cannot be read: {failure.strerror}; install the package again") from None
+        raise BadDangerModel(
+            f"{file} cannot be read: {failure.strerror}; install the package again"
+        ) from None

@@ -56,7 +56,7 @@ _KEPT_CHARS: Final = 2_000
 _LAST_QUESTION: Final = re.compile(r"[^.!?\n]*\?[^?]*$")
 
 
-class Judged(NamedTuple):
+class ModelJudgement(NamedTuple):
     """What the model says of a message."""
 
     level: int
@@ -65,10 +65,10 @@ class Judged(NamedTuple):
     language: str
 
 
-_NOTHING: Final = Judged(NONE, 0.0, "")
+_NOTHING: Final = ModelJudgement(NONE, 0.0, "")
 
 
-class Said(NamedTuple):
+class PersonWords(NamedTuple):
     """What a person said."""
 
     plain: str
@@ -80,13 +80,13 @@ class Said(NamedTuple):
 class _Before(NamedTuple):
     """An earlier message of the person."""
 
-    said: Said
+    said: PersonWords
     words: Sequence[str]
     """What the model judges of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EarlierEntry:
     """An earlier entry of the conversation."""
 
     said_by: Literal["person", "bot"]
@@ -95,7 +95,7 @@ class Entry:
 
 def assess(
     message: str,
-    history: Sequence[Entry] = (),
+    history: Sequence[EarlierEntry] = (),
     *,
     patterns: PatternBook | None = None,
     model: DangerModel | None = None,
@@ -134,7 +134,9 @@ def left_open(text: str) -> tuple[str, Sequence[str]]:
     return text if kept == plain else kept, before.words
 
 
-def _raised(found: CrisisAssessment, own: Judged, before: Iterable[Judged]) -> CrisisAssessment:
+def _raised(
+    found: CrisisAssessment, own: ModelJudgement, before: Iterable[ModelJudgement]
+) -> CrisisAssessment:
     """The verdict `found` of the patterns, raised by what the model says of the message and of those before
     it. What is clear anywhere in the scope is imminent if the model finds that anywhere in it."""
     top, imminent = own, own.imminent
@@ -174,14 +176,18 @@ def _before(book: PatternBook, text: str) -> _Before:
 _kept_before = functools.lru_cache(maxsize=_KEPT)(_before)
 
 
-def _said(book: PatternBook, plain: str, possible: int) -> Said:
+def _said(book: PatternBook, plain: str, possible: int) -> PersonWords:
     if not possible:
-        return Said(plain, 0)
-    return Said(book.without("others", book.without("denial", plain, possible), possible), possible)
+        return PersonWords(plain, 0)
+    return PersonWords(book.without("others", book.without("denial", plain, possible), possible), possible)
 
 
 def _by_patterns(
-    book: PatternBook, current: str, said: Said, earlier: Sequence[Said], recent: Sequence[Entry]
+    book: PatternBook,
+    current: str,
+    said: PersonWords,
+    earlier: Sequence[PersonWords],
+    recent: Sequence[EarlierEntry],
 ) -> CrisisAssessment:
     """The verdict of the patterns on the message `current`, which is `said` without what it denies, after the
     person's words `earlier`."""
@@ -209,7 +215,9 @@ def _by_patterns(
     return _NO_CRISIS
 
 
-def _safe(book: PatternBook, current: str, possible: int, recent: Sequence[Entry]) -> CrisisAssessment | None:
+def _safe(
+    book: PatternBook, current: str, possible: int, recent: Sequence[EarlierEntry]
+) -> CrisisAssessment | None:
     """The verdict on an idiom, or on a denial of what the bot asked; None for other words."""
     if (idiom := book.first("idiom", current, possible)) is not None:
         return CrisisAssessment(
@@ -234,14 +242,14 @@ def _of_family(level: int, family: Family, said: str) -> CrisisAssessment:
     )
 
 
-def _by_model(model: DangerModel, words: Sequence[str], *, only_named: bool) -> Judged:
+def _by_model(model: DangerModel, words: Sequence[str], *, only_named: bool) -> ModelJudgement:
     """What the model says of the words of one message."""
     if len(words) < _FEWEST_WORDS or (only_named and not shipped_concepts().names_danger(words)):
         return _NOTHING
     scores = model.score_words(words)
     level = level_of(scores, len(words))
     language = shipped_concepts().language_of(words) if level else ""
-    return Judged(level, scores.imminent, language)
+    return ModelJudgement(level, scores.imminent, language)
 
 
 def clear_at(words: int) -> float:
@@ -264,7 +272,9 @@ def _codes(family: Family, *, earlier: bool) -> str:
     return f"{family.code}{_EARLIER}" if earlier else family.code
 
 
-def _answered(book: PatternBook, current: str, possible: int, recent: Sequence[Entry]) -> Family | None:
+def _answered(
+    book: PatternBook, current: str, possible: int, recent: Sequence[EarlierEntry]
+) -> Family | None:
     """The family of an answer that confirms danger to the bot's question about it; None without one."""
     # Most messages are none of these answers, so the bot's words are not read.
     if all(book.first(answer, current, possible) is None for _, answer in _ANSWERS):
@@ -276,7 +286,9 @@ def _answered(book: PatternBook, current: str, possible: int, recent: Sequence[E
     return None
 
 
-def _not_at_all(book: PatternBook, current: str, possible: int, recent: Sequence[Entry]) -> Family | None:
+def _not_at_all(
+    book: PatternBook, current: str, possible: int, recent: Sequence[EarlierEntry]
+) -> Family | None:
     """The family of a plain no, with words after it, to the bot's question about danger; None without one. To
     "are you safe?" or "are you afraid to die?" the same no is no denial."""
     family = book.first("not_at_all", current, possible)
@@ -286,7 +298,7 @@ def _not_at_all(book: PatternBook, current: str, possible: int, recent: Sequence
     return None if others else family
 
 
-def _last_question(recent: Sequence[Entry]) -> str:
+def _last_question(recent: Sequence[EarlierEntry]) -> str:
     """The question with which the bot's newest entry ends, in its plain form; empty without one."""
     if not recent or recent[-1].said_by != "bot":
         return ""
@@ -295,7 +307,7 @@ def _last_question(recent: Sequence[Entry]) -> str:
 
 
 def _with_plan(
-    book: PatternBook, current: str, recent: Sequence[Entry], found: CrisisAssessment
+    book: PatternBook, current: str, recent: Sequence[EarlierEntry], found: CrisisAssessment
 ) -> CrisisAssessment:
     """The verdict, imminent where what is clear is followed by a yes to the bot's question how or when."""
     if found.level != CLEAR or book.first("asks_plan", _last_question(recent)) is None:
@@ -304,7 +316,7 @@ def _with_plan(
     return found if family is None else _of_family(IMMINENT, family, current)
 
 
-def _was_asked(recent: Sequence[Entry], book: PatternBook) -> bool:
+def _was_asked(recent: Sequence[EarlierEntry], book: PatternBook) -> bool:
     """Whether the bot's newest entry asked about safety."""
     for entry in reversed(recent[-_CHECK_WINDOW:]):
         if entry.said_by == "bot":

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.domain.frozen import dataclass
 from pipeline.safety.assessment import CLEAR, IMMINENT, NONE
-from pipeline.safety.danger_model import QUESTIONS, BadWeights, Scores, read_weights
+from pipeline.safety.danger_model import QUESTIONS, BadDangerModel, Scores, read_weights
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +72,7 @@ class VectorHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedScores:
     """What the head and the linear model say together of a text, as sums of logits."""
 
     clear: float
@@ -91,9 +91,9 @@ class Joined:
         return self.clear < DOUBTED_AT and self.imminent < LIKELY_AT
 
 
-def joined(head: Scores, linear: Scores) -> Joined:
+def joined(head: Scores, linear: Scores) -> JoinedScores:
     """Both, from the head's logits and the linear model's probabilities."""
-    return Joined(
+    return JoinedScores(
         head.clear + LINEAR_SHARE * _logit(linear.clear),
         head.imminent + LINEAR_SHARE * _logit(linear.imminent),
     )
@@ -115,7 +115,7 @@ def from_bytes(data: bytes, name: str) -> VectorHead:
     """The head in the bytes of the file `name`. Raises BadWeights."""
     import numpy as np  # noqa: PLC0415 - most gateways have no vectors
 
-    damaged = BadWeights(f"{name} is damaged or no file of crisis vectors; install the package again")
+    damaged = BadDangerModel(f"{name} is damaged or no file of crisis vectors; install the package again")
     line, _, body = data.removeprefix(MAGIC).partition(b"\n")
     if not data.startswith(MAGIC):
         raise damaged

@@ -18,10 +18,10 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.safety.assessment import CLEAR, IMMINENT, UNCLEAR, CrisisAssessment
 from pipeline.safety.danger_model import Scores, shipped_concepts, shipped_model
-from pipeline.safety.ladder import WINDOW, Entry, left_open
+from pipeline.safety.ladder import WINDOW, EarlierEntry, left_open
 from pipeline.safety.vector_head import (
     SURE_AT,
-    Joined,
+    JoinedScores,
     VectorHead,
     joined,
     shipped_head,
@@ -49,7 +49,7 @@ _DOUBTED: Final = CrisisAssessment(level=UNCLEAR, confidence="low", reason=_CODE
 class _Judged(NamedTuple):
     """What both models say of a text, and its words."""
 
-    said: Joined
+    said: JoinedScores
     words: Sequence[str]
 
     def raised(self, level: int, when: str = "") -> CrisisAssessment:
@@ -93,7 +93,9 @@ class VectorJudge:
         self._known: BoundedDict[bytes, Scores] = BoundedDict(_KNOWN_TEXTS)
         """What the head said of the last texts, by hashes of these."""
 
-    async def assess(self, text: str, history: Sequence[Entry], found: CrisisAssessment) -> CrisisAssessment:
+    async def assess(
+        self, text: str, history: Sequence[EarlierEntry], found: CrisisAssessment
+    ) -> CrisisAssessment:
         """The verdict on `text` after `history`, of which the rules say `found`; that, where no vector comes
         in time."""
         try:
@@ -116,7 +118,7 @@ class VectorJudge:
         await self._embedder.close()
 
     async def _assessed(
-        self, text: str, history: Sequence[Entry], found: CrisisAssessment
+        self, text: str, history: Sequence[EarlierEntry], found: CrisisAssessment
     ) -> CrisisAssessment:
         own = await self._judged(text)
         earlier = [entry.text for entry in reversed(history[-WINDOW:]) if entry.said_by == "person"]

@@ -17,7 +17,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, ModelTimeout, StorageError
 from pipeline.domain.events import Decision
 from pipeline.domain.frozen import dataclass
-from pipeline.shield.evaluator_prompt import Answer, instructions, question, read_answer
+from pipeline.shield.evaluator_prompt import EvaluatorAnswer, instructions, question, read_answer
 from pipeline.shield.levels import Labels
 from pipeline.shield.ports import EvaluatorBudget, EvaluatorModel
 from pipeline.shield.proposal import Proposal
@@ -106,7 +106,7 @@ class Evaluator:
             _log.exception("the evaluator could not be asked")
             return _undecided("error")
         answer = read_answer(said, canary)
-        return _decided(answer) if isinstance(answer, Answer) else _undecided(answer)
+        return _decided(answer) if isinstance(answer, EvaluatorAnswer) else _undecided(answer)
 
     async def _is_allowed(self) -> bool:
         """Whether one more call is allowed today. It is counted before the call, durably: a process that dies
@@ -117,7 +117,7 @@ class Evaluator:
         return await self._budget.take(today, self._per_day)
 
 
-def _decided(answer: Answer) -> Evaluation:
+def _decided(answer: EvaluatorAnswer) -> Evaluation:
     words = _DECIDED[answer.verdict]
     if answer.reason:
         words += f": “{answer.reason}”"

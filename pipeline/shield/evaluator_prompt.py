@@ -63,7 +63,7 @@ Unread = Literal["no-canary", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class EvaluatorAnswer:
     """An answer of the evaluator that counts."""
 
     verdict: Decision
@@ -100,7 +100,7 @@ def question(
     return None if len(data) > LONGEST else _QUESTION.format(data=data)
 
 
-def read_answer(text: str, canary: str) -> Answer | Unread:
+def read_answer(text: str, canary: str) -> EvaluatorAnswer | Unread:
     """The answer in `text`, which has to be one JSON object with the three keys and nothing else; one code
     fence around all of it is ignored. `no-canary`: the object has another canary, or none."""
     text = text.strip()
@@ -120,7 +120,7 @@ def read_answer(text: str, canary: str) -> Answer | Unread:
     if found.keys() != _KEYS or not isinstance(reason, str):
         return "unreadable"
     known = next((one for one in DECISIONS if one == verdict), None)
-    return "unreadable" if known is None else Answer(verdict=known, reason=_line(reason))
+    return "unreadable" if known is None else EvaluatorAnswer(verdict=known, reason=_line(reason))
 
 
 def _is_same(given: str, canary: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pipeline.domain.errors import ConfigurationError
 from pipeline.shield.action_types import ACTION_TYPES, SINKS, ActionType, Sink
 from pipeline.shield.levels import LEVELS, Level
-from pipeline.shield.rules import Flow, ListName, Policy, Rule, SourceRule
+from pipeline.shield.rules import Flow, ListName, Policy, PolicyRule, SourceRule
 
 SHIPPED: Final = "default_policy.toml"
 _LISTS: Final[tuple[ListName, ...]] = ("deny", "verify", "allow")
@@ -95,7 +95,7 @@ def _on_top(own: Policy, shipped: Policy) -> Policy:
     taken = {rule.name for rule in (*own.deny, *own.verify, *own.allow)}
     named = {rule.name for rule in own.sources}
 
-    def both(first: Sequence[Rule], then: Sequence[Rule]) -> tuple[Rule, ...]:
+    def both(first: Sequence[PolicyRule], then: Sequence[PolicyRule]) -> tuple[PolicyRule, ...]:
         return (*first, *(rule for rule in then if rule.name not in taken))
 
     return Policy(
@@ -120,10 +120,10 @@ def _tables(plain: Any, kind: str, wrong: _Mistakes) -> Iterator[tuple[str, Mapp
             wrong.add(f"{kind} {number}", f"must be written as [[{kind}]]")
 
 
-def _rules(plain: Any, kind: ListName, names: dict[str, str], wrong: _Mistakes) -> Iterator[Rule]:
+def _rules(plain: Any, kind: ListName, names: dict[str, str], wrong: _Mistakes) -> Iterator[PolicyRule]:
     for place, table in _tables(plain, kind, wrong):
         _no_others(table, _RULE_FIELDS, place, wrong)
-        yield Rule(
+        yield PolicyRule(
             name=_name(table, place, names, wrong),
             list=kind,
             action_types=_types(table.get("action_types"), place, wrong),

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pipeline.domain.frozen import dataclass
 from pipeline.shield.audit_events import AuditEvent
-from pipeline.shield.injection.findings import Assessment, Part
+from pipeline.shield.injection.findings import Assessment, ScanPart
 from pipeline.shield.levels import Labels
 from pipeline.shield.proposal import Proposal
 from pipeline.shield.rules import Policy
@@ -24,7 +24,7 @@ class PolicySource(Protocol):
 class Scanner(Protocol):
     """Tier 1: rules and a classifier over the texts of a proposal."""
 
-    async def assess(self, parts: Iterable[Part]) -> Assessment:
+    async def assess(self, parts: Iterable[ScanPart]) -> Assessment:
         """The findings in `parts` and their decision. Raises nothing."""
         ...
 

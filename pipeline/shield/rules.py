@@ -25,7 +25,7 @@ Flow = Literal["allow", "ask", "block"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class PolicyRule:
     """One rule of the policy. Empty patterns match every action of the types."""
 
     name: str
@@ -78,17 +78,17 @@ class SourceRule:
 class Policy:
     """The rules of tier 0 and of the information flow, in the order of their evaluation."""
 
-    deny: tuple[Rule, ...] = ()
-    verify: tuple[Rule, ...] = ()
-    allow: tuple[Rule, ...] = ()
+    deny: tuple[PolicyRule, ...] = ()
+    verify: tuple[PolicyRule, ...] = ()
+    allow: tuple[PolicyRule, ...] = ()
     sources: tuple[SourceRule, ...] = ()
     matrix: Mapping[tuple[Level, Sink], Flow] | None = None
-    _matched: dict[tuple[ActionType, tuple[str, ...], tuple[str, ...]], Rule | None] = field(
+    _matched: dict[tuple[ActionType, tuple[str, ...], tuple[str, ...]], PolicyRule | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     """What `match` has found, by all that a rule looks at: names recur. A table that is full begins again."""
 
-    def match(self, proposal: Proposal) -> Rule | None:
+    def match(self, proposal: Proposal) -> PolicyRule | None:
         """The rule that decides: the first of deny, else the strictest of verify, else the first of allow."""
         key = (proposal.type, proposal.paths, proposal.hosts)
         if key in self._matched:
@@ -100,7 +100,7 @@ class Policy:
             self._matched[key] = rule
         return rule
 
-    def _match(self, proposal: Proposal) -> Rule | None:
+    def _match(self, proposal: Proposal) -> PolicyRule | None:
         if (denied := _first(self.deny, proposal)) is not None:
             return denied
         type_ = proposal.type
@@ -151,7 +151,7 @@ class Policy:
         return self.matrix.get((labels.level, sink), "block")
 
 
-def _first(rules: tuple[Rule, ...], proposal: Proposal) -> Rule | None:
+def _first(rules: tuple[PolicyRule, ...], proposal: Proposal) -> PolicyRule | None:
     """The first rule that matches. Most rules are about other types, which is found out without a call."""
     type_ = proposal.type
     for rule in rules:

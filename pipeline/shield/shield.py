@@ -22,13 +22,13 @@ from pipeline.shield.action_types import LEAST_TIER
 from pipeline.shield.audit_events import AuditEvent, event_of
 from pipeline.shield.evaluator import Evaluator
 from pipeline.shield.flow import FlowDecision, FlowMode, Taints, decided, labels_of
-from pipeline.shield.injection.findings import Assessment, Part
+from pipeline.shield.injection.findings import Assessment, ScanPart
 from pipeline.shield.levels import Labels
 from pipeline.shield.permissions import Permissions
 from pipeline.shield.ports import AuditTrail, Permission, PolicySource, Scanner
 from pipeline.shield.proposal import Proposal
 from pipeline.shield.provenance import NOTHING_KNOWN, Provenance, ReadTexts
-from pipeline.shield.rules import Policy, Rule
+from pipeline.shield.rules import Policy, PolicyRule
 from pipeline.shield.tier_one import parts_of
 from pipeline.shield.verdict import Verdict
 
@@ -207,7 +207,7 @@ class Shield:
         found = _NO_FINDING
         if foreign:
             self._texts.note(proposal.session_id, foreign, text, private=False)
-            found = await self._assessed((Part(kind="text", text=text, where="result"),))
+            found = await self._assessed((ScanPart(kind="text", text=text, where="result"),))
         elif labels.private:
             self._texts.note(proposal.session_id, labels.sources[0], text, private=True)
         if found.decision == "ALLOW":
@@ -236,7 +236,7 @@ class Shield:
     async def _by_tiers(
         self,
         proposal: Proposal,
-        rule: Rule | None,
+        rule: PolicyRule | None,
         flow: FlowDecision,
         flags: tuple[str, ...],
         labels: Labels,
@@ -271,7 +271,7 @@ class Shield:
             reasons = reasons if said.decision == "ALLOW" else (*reasons, words)
         return self._verdict(proposal, "ESCALATE", "; ".join(reasons), tier=PERSON, rule=name, flags=flags)
 
-    async def _assessed(self, parts: Sequence[Part]) -> Assessment:
+    async def _assessed(self, parts: Sequence[ScanPart]) -> Assessment:
         return _NO_FINDING if self._scanner is None else await self._scanner.assess(parts)
 
     def _flow(
@@ -333,7 +333,7 @@ def _source(proposal: Proposal, foreign: str) -> str:
 
 
 def _least_tier(
-    proposal: Proposal, rule: Rule | None, flow: FlowDecision, labels: Labels
+    proposal: Proposal, rule: PolicyRule | None, flow: FlowDecision, labels: Labels
 ) -> tuple[int, tuple[str, ...]]:
     """The least tier that has to decide, and the reasons for asking a person."""
     tier, reasons = LEAST_TIER.get(proposal.type, 0), []

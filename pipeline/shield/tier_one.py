@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from pipeline.shield.injection.findings import Part
+from pipeline.shield.injection.findings import ScanPart
 from pipeline.shield.proposal import Proposal
 from pipeline.shield.targets import COMMAND_KEYS, PATH_KEYS
 
@@ -17,27 +17,27 @@ _ADDRESS: Final = re.compile(
 _MOST_ADDRESSES: Final = 20
 
 
-def parts_of(proposal: Proposal) -> tuple[Part, ...]:
+def parts_of(proposal: Proposal) -> tuple[ScanPart, ...]:
     """The texts to examine."""
-    parts = [Part(kind="type", text=proposal.type, where="type")]
+    parts = [ScanPart(kind="type", text=proposal.type, where="type")]
     for key, text in proposal.texts:
         parts += _parts(key, text)
     return tuple(parts)
 
 
-def _parts(key: str, text: str) -> Iterator[Part]:
+def _parts(key: str, text: str) -> Iterator[ScanPart]:
     if key in COMMAND_KEYS:
-        yield Part(kind="command", text=text, where=key)
+        yield ScanPart(kind="command", text=text, where=key)
     elif key in PATH_KEYS:
-        yield Part(kind="path", text=text, where=key)
+        yield ScanPart(kind="path", text=text, where=key)
     elif "://" not in text:
-        yield Part(kind="argument", text=text, where=key)
+        yield ScanPart(kind="argument", text=text, where=key)
     elif len(text.split(maxsplit=1)) < 2:
-        yield Part(kind="url", text=text, where=key)
+        yield ScanPart(kind="url", text=text, where=key)
     else:
         # Language with addresses in it: both are examined.
-        yield Part(kind="argument", text=text, where=key)
-        yield from (Part(kind="url", text=one, where=key) for one in _addresses(text))
+        yield ScanPart(kind="argument", text=text, where=key)
+        yield from (ScanPart(kind="url", text=one, where=key) for one in _addresses(text))
 
 
 def _addresses(text: str) -> Iterator[str]:

@@ -38,7 +38,7 @@ _LEFT_OUT = "[Left out: {count} that the security policy does not let be read wi
 _FAILED = "{name} failed for an internal reason. Continue without it."
 
 
-class Stopped(ToolFailed):
+class ExecutionStopped(ToolFailed):
     """The action may not be executed any more; the message says why, and `reason` names it in the audit."""
 
     code = "stopped"
@@ -75,8 +75,8 @@ class Execution:
         """The result as plain data; `content` says whether the text is the tool's and not the gate's. Every
         failure of the tool is a result; only StorageError and cancellation propagate.
 
-        `check` is called when all is ready, right before the tool. If it raises Stopped, the tool is not run,
-        and `stopped` has the reason.
+        `check` is called when all is ready, right before the tool. If it raises ExecutionStopped, the tool
+        is not run, and `stopped` has the reason.
         """
         tool = action.tool
         timeout_s = self._timeout_s if tool.timeout_s is None else tool.timeout_s
@@ -85,7 +85,7 @@ class Execution:
             async with deadline, self._kept(action, scope):
                 await check()
                 output = await self._output(action, scope)
-        except Stopped as stop:
+        except ExecutionStopped as stop:
             return _ours(self.safe(str(stop))) | {"stopped": stop.reason}
         except ToolFailed as failure:
             # The message may quote a server: it is marked as data, like the server's results.

@@ -30,7 +30,7 @@ from pipeline.shield.shield import Judgement, Shield
 from pipeline.shield.verdict import Verdict
 from pipeline.tools.action import Action, action_for, proposal_of
 from pipeline.tools.arguments import BadArguments, check_arguments, parsed_arguments
-from pipeline.tools.execution import NOT_DONE, RESULT_CHARS, Execution, Stopped
+from pipeline.tools.execution import NOT_DONE, RESULT_CHARS, Execution, ExecutionStopped
 from pipeline.tools.execution_events import ExecutionEvents
 from pipeline.tools.loading import LOAD_SKILLS, LOAD_TOOLS, Loading
 from pipeline.tools.off_record import OTR_ANSWER, OTR_WORDS, allowed_off_the_record
@@ -43,7 +43,7 @@ from pipeline.tools.sentences import sentence
 from pipeline.tools.snapshots import WorkspaceSnapshots
 from pipeline.tools.tool import Tool, ToolFailed
 
-__all__ = ["RESULT_CHARS", "Gate"]
+__all__ = ["RESULT_CHARS", "RegistryGate"]
 
 _LOADED_CHARS = 200
 """The most of the line about loaded groups, which names them."""
@@ -71,7 +71,7 @@ _AGAIN = (
 _STALE = "integrity: {name} was not done: {why}. Propose it again."
 
 
-class Gate:
+class RegistryGate:
     """The `ToolGate` in front of a registry. One instance serves every turn.
 
     `protection`, `origins` and `snapshots` are None without a workspace; without `files`, tools' files are
@@ -238,32 +238,35 @@ class Gate:
         return self._execution.result(action, kept, scope)
 
     async def _require_valid(self, action: Action, proposal: Proposal, verdict: Verdict | None) -> None:
-        """Raise Stopped if an allowed action may not be executed any more. Called right before the tool."""
+        """Raise ExecutionStopped if an allowed action may not be executed any more. Called right before it
+        is."""
         name = action.tool.name
         if verdict is None or not action.unchanged:
-            raise Stopped("integrity", _CHANGED.format(name=name))
+            raise ExecutionStopped("integrity", _CHANGED.format(name=name))
         if verdict.asked and (why := await self._path_objection(action.tool, action.payload)):
             # While a person was waited for, a link may have been put in the place of a file.
-            raise Stopped("protected", f"{name} was not done: {why}.")
+            raise ExecutionStopped("protected", f"{name} was not done: {why}.")
         reason, why = await self._shield.objection(proposal, verdict)
         if reason:
-            raise Stopped(reason, f"{name} was not done: {why}.")
+            raise ExecutionStopped(reason, f"{name} was not done: {why}.")
         if self._shield.is_too_old(verdict):
             verdict = await self._verdict_again(proposal, verdict)
         # Last, so that nothing above can take longer than a verdict holds, or change the arguments.
         if why := self._shield.problem(verdict, action.hash_now()):
-            raise Stopped("integrity", _STALE.format(name=name, why=why))
+            raise ExecutionStopped("integrity", _STALE.format(name=name, why=why))
 
     async def _verdict_again(self, proposal: Proposal, verdict: Verdict) -> Verdict:
         """The verdict in place of one that is too old, recorded. A person's answer counts if they would be
-        asked again for the same reasons. Raises Stopped if the action is not allowed any more."""
+        asked again for the same reasons. Raises ExecutionStopped if the action is not allowed any more."""
         judgement = await self._shield.judge(proposal, again=True)
         again = judgement.verdict
         await self._shield.record(proposal, [evaluated(proposal, again, judgement.labels)])
         if again.decision == "ESCALATE" and again.reasoning == verdict.asked:
             return self._shield.approved(proposal, again)
         if again.decision != "ALLOW":
-            raise Stopped("judged_again", _AGAIN.format(name=proposal.tool, why=again.reasoning.rstrip(".")))
+            raise ExecutionStopped(
+                "judged_again", _AGAIN.format(name=proposal.tool, why=again.reasoning.rstrip("."))
+            )
         return again
 
     async def _send_verdict(self, verdict: Verdict, tool: Tool, scope: TurnScope) -> None:

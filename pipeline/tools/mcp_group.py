@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pipeline.domain.background import Spawn
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.mcp_client import ListedTool, clean_words, connected
 from pipeline.tools.mcp_config import McpServerConfig, Resolve
-from pipeline.tools.mcp_server import McpServer, Spawn
+from pipeline.tools.mcp_server import McpServer
 from pipeline.tools.tool import Tool, ToolOutput, described
 
 MAX_DESCRIPTION_CHARS = 1_024

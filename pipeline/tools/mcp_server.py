@@ -10,8 +10,9 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
+from pipeline.domain.background import Spawn
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.rates import SlidingWindow
@@ -35,12 +36,6 @@ STARTS_WITHIN_S = 60.0
 
 ResultT = TypeVar("ResultT")
 Connect = Callable[[], AbstractAsyncContextManager[McpConnection]]
-
-
-class Spawn(Protocol):
-    """Runs work in the background under supervision; as `gateway.runtime.tasks.Supervisor.spawn`."""
-
-    def __call__(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]: ...
 
 
 @dataclass(slots=True)

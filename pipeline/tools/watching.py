@@ -17,7 +17,7 @@ from pipeline.runtime.watching import Watches, WatchNote
 from pipeline.tools.repeated import MAX_TEXT_CHARS, later_text
 from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput, tool_schema
 from pipeline.tools.zones import TimeZones
-from pipeline.watches.conditions import MAX_TARGET_CHARS, Condition
+from pipeline.watches.conditions import MAX_TARGET_CHARS, WatchCondition
 from pipeline.watches.words import condition_of
 
 MAX_WATCHES: Final = 50
@@ -80,7 +80,7 @@ class WatchGroup:
             text=f"I watch {condition.shown}, and then: {text}\n`/heartbeat` shows and ends what is watched."
         )
 
-    async def _read(self, arguments: Mapping[str, Any], scope: TurnScope) -> tuple[Condition, str]:
+    async def _read(self, arguments: Mapping[str, Any], scope: TurnScope) -> tuple[WatchCondition, str]:
         """What is watched, and the time zone. Raises ToolFailed."""
         if scope.mode == "otr":
             raise Refused(_OTR)

@@ -54,7 +54,7 @@ _UNSAFE = re.compile(r"[\x00-\x20\x7f-\xa0\\\u2000-\u200f\u2028-\u202f\u2066-\u2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class RequestUrl:
     """A URL that may be requested, as far as the URL alone shows."""
 
     url: str
@@ -82,7 +82,7 @@ def public_only(address: str) -> str:
     return "it is not an address of the public internet" if closed else ""
 
 
-def read_url(text: str, ports: Collection[int] = (80, 443)) -> Target:
+def read_url(text: str, ports: Collection[int] = (80, 443)) -> RequestUrl:
     """The target that `text` names. Raises BadUrl with the reason. No name server is asked."""
     if len(text) > MAX_URL_CHARS:
         raise BadUrl(f"the URL is longer than {MAX_URL_CHARS} characters")
@@ -109,7 +109,7 @@ def read_url(text: str, ports: Collection[int] = (80, 443)) -> Target:
     where = shown if port == _PORTS[parts.scheme] else f"{shown}:{port}"
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
     query = "?" + quote(parts.query, safe="/?%:@!$&'()*+,;=~-._") if parts.query else ""
-    return Target(url=f"{parts.scheme}://{where}{path}{query}", scheme=parts.scheme, host=host, port=port)
+    return RequestUrl(url=f"{parts.scheme}://{where}{path}{query}", scheme=parts.scheme, host=host, port=port)
 
 
 def _host(name: str, *, bracketed: bool) -> str:

@@ -17,7 +17,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
-from pipeline.tools.web_addresses import BadUrl, Target, public_only, read_url
+from pipeline.tools.web_addresses import BadUrl, RequestUrl, public_only, read_url
 
 MAX_REDIRECTS = 5
 MAX_BODY_BYTES = 2_000_000
@@ -118,7 +118,7 @@ class GuardedWeb:
         writer.close()
         return ""
 
-    async def connect(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def connect(self, target: RequestUrl) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to the server, if every IP address of its name is permitted. Raises OSError."""
         found = await _GuardedResolver(self._resolve, self._refused).resolve(target.host, target.port)
         if not found:
@@ -127,7 +127,7 @@ class GuardedWeb:
         return await asyncio.open_connection(found[0]["host"], target.port)
 
     async def _follow(
-        self, target: Target, headers: Mapping[str, str], redirects: int, may_reach: Callable[[str], bool]
+        self, target: RequestUrl, headers: Mapping[str, str], redirects: int, may_reach: Callable[[str], bool]
     ) -> WebPage:
         connector = aiohttp.TCPConnector(
             resolver=_GuardedResolver(self._resolve, self._refused),
@@ -157,7 +157,7 @@ class GuardedWeb:
                         )
         raise WebFailed(f"The page redirects more than {redirects} times.")
 
-    def _next(self, target: Target, response: aiohttp.ClientResponse) -> Target:
+    def _next(self, target: RequestUrl, response: aiohttp.ClientResponse) -> RequestUrl:
         location = response.headers.get("Location", "")
         if not location:
             raise WebFailed(f"The server answers {response.status} and does not say where the page is.")
@@ -217,7 +217,7 @@ async def _system_resolve(host: str) -> Sequence[str]:
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-async def _page(target: Target, response: aiohttp.ClientResponse) -> WebPage:
+async def _page(target: RequestUrl, response: aiohttp.ClientResponse) -> WebPage:
     media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if response.status == NOT_MODIFIED:
         return WebPage(url=target.url, status=NOT_MODIFIED, media_type="", charset="", body=b"")

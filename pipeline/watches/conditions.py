@@ -42,7 +42,7 @@ _SHOWN: Final[Mapping[ConditionKind, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class WatchCondition:
     """What is watched, and how often it is checked. Raises InvalidInput with readable words."""
 
     kind: ConditionKind
@@ -93,7 +93,7 @@ class Condition:
         return {name: value for name, value in plain.items() if value}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Condition:
+    def from_plain(cls, plain: Mapping[str, Any]) -> WatchCondition:
         """The condition of `plain`. Raises KeyError, TypeError, ValueError and InvalidInput."""
         repeats = plain.get("repeats")
         return cls(

@@ -16,7 +16,7 @@ from typing import Final
 
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.frozen import dataclass
-from pipeline.watches.conditions import Condition, digest
+from pipeline.watches.conditions import WatchCondition, digest
 from pipeline.watches.words import Intervals, condition_of
 
 MAX_CHARS: Final = 20_000
@@ -37,7 +37,7 @@ class WatchLine:
 
     id: str
     """The same as long as the line is the same."""
-    condition: Condition
+    condition: WatchCondition
     text: str
 
 

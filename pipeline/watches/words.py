@@ -12,7 +12,7 @@ from typing import Final
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.frozen import dataclass
 from pipeline.schedules.words import repetition_of
-from pipeline.watches.conditions import LEAST_S, Condition, ConditionKind
+from pipeline.watches.conditions import LEAST_S, ConditionKind, WatchCondition
 
 HOW: Final = (
     "say it as in “file own/list.txt”, “https://example.org/news every 2 hours”, “feed https://…”, “memory"
@@ -43,7 +43,7 @@ class Intervals:
         return LEAST_S[kind] if kind in ("file", "memory") else max(self.usual_s, LEAST_S[kind])
 
 
-def condition_of(words: str, now: datetime, intervals: Intervals) -> Condition:
+def condition_of(words: str, now: datetime, intervals: Intervals) -> WatchCondition:
     """The condition that `words` name and nothing else; a time begins at `now`, which must have a zone.
     Raises InvalidInput with readable words."""
     said = words.strip().strip("`").strip()
@@ -59,7 +59,7 @@ def condition_of(words: str, now: datetime, intervals: Intervals) -> Condition:
         target, _, arguments = target.partition(" ")
     if kind in ("page", "feed") and len(target.split()) > 1:
         raise InvalidInput(f"watch: I do not understand “{target[:80]}”; {HOW}")
-    return Condition(kind=kind, target=target.strip(), arguments=arguments.strip(), every_s=every_s)
+    return WatchCondition(kind=kind, target=target.strip(), arguments=arguments.strip(), every_s=every_s)
 
 
 def _split(rest: str, kind: ConditionKind, intervals: Intervals) -> tuple[str, float]:
@@ -71,9 +71,9 @@ def _split(rest: str, kind: ConditionKind, intervals: Intervals) -> tuple[str, f
     return f" {rest}"[: found.start()].strip(), every_s
 
 
-def _time(said: str, now: datetime) -> Condition:
+def _time(said: str, now: datetime) -> WatchCondition:
     try:
-        return Condition(kind="time", target=said, repetition=repetition_of(said, now))
+        return WatchCondition(kind="time", target=said, repetition=repetition_of(said, now))
     except InvalidInput as error:
         why = str(error).removeprefix("schedule: ")
         raise InvalidInput(f"watch: {why}, or what is watched: {HOW}") from None

@@ -33,8 +33,8 @@ from pipeline.runtime.null_services import KnownHistory, NullFacts, NullSkills
 from pipeline.runtime.ports import Workspace, WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
-from pipeline.workflows.delegation import Call, Report, WorkflowTools
-from pipeline.workflows.document import NOTE, Agent, Workflow, filled, places
+from pipeline.workflows.delegation import Report, SubAgentCall, WorkflowTools
+from pipeline.workflows.document import NOTE, Workflow, WorkflowAgent, filled, places
 from pipeline.workflows.document import PREVIOUS as PREVIOUS_PLACE
 from pipeline.workflows.steps import CHANNELS, FIRST, ONCE, PREVIOUS, SOURCES, entry, values_of
 
@@ -50,7 +50,7 @@ _MAX_CALL_ID = 60
 _WRITES: Final = (PREVIOUS, FIRST, SOURCES, SENDS, TRAIL)
 
 
-def agent_node(node: Agent, workflow: Workflow, labels: Mapping[str, str]) -> NodeSpec[RunContext]:
+def agent_node(node: WorkflowAgent, workflow: Workflow, labels: Mapping[str, str]) -> NodeSpec[RunContext]:
     """One agent, with its sub-agents as tools. `labels` are the names in the graph of all approvals."""
     loop = _loop(AgentStep(node=node, workflow=workflow, labels=labels))
     reads: tuple[str, ...] = (PREVIOUS, FIRST, SOURCES, MESSAGE)
@@ -91,10 +91,10 @@ def _after_thinking(state: State) -> str:
 class AgentStep:
     """The nodes of one agent. Playbooks use `think` and `act` with their own prompts."""
 
-    node: Agent
+    node: WorkflowAgent
     workflow: Workflow
     labels: Mapping[str, str]
-    above: Call | None = None
+    above: SubAgentCall | None = None
     """The call in which it runs as a sub-agent."""
     turns: int = MAX_TURNS
 
@@ -221,7 +221,7 @@ class _Delegate:
     context: RunContext
     message: str
 
-    async def __call__(self, call: Call, turns: int, scope: TurnScope) -> Report:
+    async def __call__(self, call: SubAgentCall, turns: int, scope: TurnScope) -> Report:
         step = AgentStep(node=call.agent, workflow=self.workflow, labels={}, above=call, turns=turns)
         graph = _loop(step)
         own = replace(scope, depth=scope.depth + 1, groups=call.agent.groups)

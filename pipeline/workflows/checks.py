@@ -17,11 +17,11 @@ from pipeline.workflows.document import (
     DECISIONS,
     NOTE,
     OTHERWISE,
-    Agent,
-    Approval,
     Connection,
     If,
     Node,
+    WorkflowAgent,
+    WorkflowApproval,
     places,
 )
 from pipeline.workflows.mistakes import Mistake
@@ -141,7 +141,7 @@ def _delegation(read: ReadDocument) -> Iterator[Mistake]:
                 what = f"{name} is no agent; only agents have and are sub-agents"
                 yield Mistake(connection=placed.place, field=field, what=what)
         source = read.nodes.get(one.source)
-        if isinstance(source, Agent) and not source.delegates:
+        if isinstance(source, WorkflowAgent) and not source.delegates:
             yield Mistake(
                 node=one.source,
                 field="data.tools.subagents",
@@ -188,9 +188,9 @@ def _deep(parents: Mapping[str, str]) -> Iterator[Mistake]:
 def _places(read: ReadDocument, node: Node) -> Iterator[Mistake]:
     """Places for notes in texts that belong to no approval."""
     texts: dict[str, str] = {}
-    if isinstance(node, Agent):
+    if isinstance(node, WorkflowAgent):
         texts = {"data.systemPrompt": node.system_prompt, "data.userPrompt": node.user_prompt}
-    elif isinstance(node, Approval):
+    elif isinstance(node, WorkflowApproval):
         texts = {"data.prompt": node.prompt}
     for field, text in texts.items():
         for place in places(text):

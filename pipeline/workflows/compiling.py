@@ -17,7 +17,17 @@ from pipeline.graph.definition.spec import END, EdgeSpec, GraphSpec, NodeSpec, O
 from pipeline.nodes.intake_steps import intake_edges, intake_nodes
 from pipeline.runtime.context import RunContext
 from pipeline.workflows.agent_step import agent_node
-from pipeline.workflows.document import DECISIONS, EDIT, OTHERWISE, Agent, Approval, If, Node, Start, Workflow
+from pipeline.workflows.document import (
+    DECISIONS,
+    EDIT,
+    OTHERWISE,
+    If,
+    Node,
+    Start,
+    Workflow,
+    WorkflowAgent,
+    WorkflowApproval,
+)
 from pipeline.workflows.reading import read_workflow
 from pipeline.workflows.steps import (
     CHANNELS,
@@ -30,7 +40,7 @@ from pipeline.workflows.steps import (
     start_node,
 )
 
-AgentNode = Callable[[Agent, Workflow, Mapping[str, str]], NodeSpec[RunContext]]
+AgentNode = Callable[[WorkflowAgent, Workflow, Mapping[str, str]], NodeSpec[RunContext]]
 """Makes the node of an agent; the mapping has the names in the graph of all approvals."""
 MAX_STEPS: Final = 200
 """Executions of nodes in one run; a run that needs more has failed."""
@@ -94,7 +104,7 @@ def _steps(workflow: Workflow, agent: AgentNode) -> tuple[dict[str, NodeSpec[Run
         label, node = labels[name], workflow.nodes[name]
         nodes[label] = _spec(node, workflow, asking, agent)
         edges += _edges(node, label, workflow, labels, edited)
-        if isinstance(node, Approval) and node.editable:
+        if isinstance(node, WorkflowApproval) and node.editable:
             nodes[edited[name]] = edited_node(node, label)
     if any(RESULT in edge.targets() for edge in edges):
         nodes[RESULT] = result_node()
@@ -135,11 +145,11 @@ def _spec(
     match node:
         case Start():
             return start_node(node, workflow.name)
-        case Agent():
+        case WorkflowAgent():
             return agent(node, workflow, asking)
         case If():
             return if_node(node)
-        case Approval():
+        case WorkflowApproval():
             return approval_node(node, asking)
 
 
@@ -151,13 +161,13 @@ def _edges(
         return found or (otherwise,)
 
     match node:
-        case Start() | Agent():
+        case Start() | WorkflowAgent():
             return [EdgeSpec(source=label, target=target, when=OnSuccess()) for target in routes("", RESULT)]
         case If(conditions=conditions):
             handles = (*(f"condition-{at}" for at in range(len(conditions))), OTHERWISE)
             after_if = {handle: routes(handle, END) for handle in handles}
             return [_route(label, AfterIf(targets=after_if), after_if)]
-        case Approval():
+        case WorkflowApproval():
             approve, reject = DECISIONS
             # What was approved, and goes nowhere else, is the result.
             after: dict[str, tuple[str, ...]] = {

@@ -20,7 +20,7 @@ from pipeline.domain.frozen import dataclass
 from pipeline.graph.execution.step import EffectUnknown, current_step
 from pipeline.runtime.ports import EXECUTION, ToolGate, ToolResult
 from pipeline.runtime.scope import TurnScope
-from pipeline.workflows.document import Agent, Workflow
+from pipeline.workflows.document import Workflow, WorkflowAgent
 
 MAX_DESCRIPTION: Final = 280
 MAX_NESTED_NAMES: Final = 4
@@ -39,10 +39,10 @@ _PARAMETERS: Final[Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class SubAgentCall:
     """One call of a sub-agent."""
 
-    agent: Agent
+    agent: WorkflowAgent
     message: str
     id: str
     root: str
@@ -65,7 +65,7 @@ class Report:
     """Those that its tools have returned."""
 
 
-Run = Callable[[Call, int, TurnScope], Awaitable[Report]]
+Run = Callable[[SubAgentCall, int, TurnScope], Awaitable[Report]]
 """Runs a sub-agent with at most so many turns. Raises the errors of a run."""
 
 
@@ -76,12 +76,12 @@ class WorkflowTools:
         self,
         inner: ToolGate,
         workflow: Workflow,
-        agent: Agent,
+        agent: WorkflowAgent,
         *,
         run: Run,
         now: Callable[[], float],
         turns: int,
-        above: Call | None = None,
+        above: SubAgentCall | None = None,
     ) -> None:
         """`turns` are left for the agents below; `above` is the call that the agent itself runs in."""
         self._inner = inner
@@ -121,9 +121,11 @@ class WorkflowTools:
             return ToolResult(content=_NO_TURNS, success=False)
         return await self._called(call, agent, message, scope)
 
-    async def _called(self, call: ToolCall, agent: Agent, message: str, scope: TurnScope) -> ToolResult:
+    async def _called(
+        self, call: ToolCall, agent: WorkflowAgent, message: str, scope: TurnScope
+    ) -> ToolResult:
         above = self._above
-        asked = Call(
+        asked = SubAgentCall(
             agent=agent,
             message=message,
             id=call.id if above is None else f"{above.id}.{call.id}",
@@ -148,7 +150,7 @@ class WorkflowTools:
         files = tuple(stored_file_from_plain(plain) for plain in found.get("files", ()))
         return ToolResult(content=found["text"], success=found["success"], summary=title(agent), files=files)
 
-    async def _report(self, call: Call, scope: TurnScope) -> dict[str, Any]:
+    async def _report(self, call: SubAgentCall, scope: TurnScope) -> dict[str, Any]:
         """Run a sub-agent, as plain data: an effect's result."""
         events = [self._event("subagent_call_start", call, call.message)]
         turns, done = 0, False
@@ -171,7 +173,7 @@ class WorkflowTools:
         known = {"text": text or "It ended without a word.", "success": done, "turns": turns}
         return {**known, "events": events, **({"files": files} if files else {})}
 
-    def _event(self, kind: str, call: Call, message: str) -> dict[str, Any]:
+    def _event(self, kind: str, call: SubAgentCall, message: str) -> dict[str, Any]:
         payload: dict[str, Any] = {
             "type": kind,
             "parentNodeId": call.root,
@@ -185,19 +187,19 @@ class WorkflowTools:
         return {"at": self._now(), "type": kind, "content": json.dumps(payload, ensure_ascii=False)}
 
 
-def acts(agent: Agent, workflow: Workflow) -> bool:
+def acts(agent: WorkflowAgent, workflow: Workflow) -> bool:
     """Whether an agent, or one below it, has tools that may change something."""
     return bool(agent.groups) or any(acts(below, workflow) for below in workflow.subagents(agent.id))
 
 
-def title(agent: Agent) -> str:
+def title(agent: WorkflowAgent) -> str:
     """The name of an agent for people."""
     return agent.name or agent.id
 
 
-def tool_names(agents: Sequence[Agent]) -> dict[str, Agent]:
+def tool_names(agents: Sequence[WorkflowAgent]) -> dict[str, WorkflowAgent]:
     """The agents by the names of their tools: `subagent_<name>_<id>`, which every provider accepts."""
-    found: dict[str, Agent] = {}
+    found: dict[str, WorkflowAgent] = {}
     for agent in agents:
         slug = re.sub(r"[^a-z0-9]+", "_", title(agent).lower()).strip("_") or "agent"
         ending = re.sub(r"[^A-Za-z0-9_-]+", "_", agent.id)
@@ -210,7 +212,7 @@ def tool_names(agents: Sequence[Agent]) -> dict[str, Agent]:
     return found
 
 
-def definition(name: str, agent: Agent, workflow: Workflow) -> ToolDefinition:
+def definition(name: str, agent: WorkflowAgent, workflow: Workflow) -> ToolDefinition:
     """The tool of a sub-agent, as the model reads it."""
     does = " ".join((agent.user_prompt or agent.system_prompt).split())
     does = does if len(does) <= MAX_DESCRIPTION else f"{does[: MAX_DESCRIPTION - 1]}…"

@@ -43,7 +43,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
+class WorkflowAgent:
     """One task for the model, without the conversation."""
 
     id: str
@@ -90,7 +90,7 @@ class If:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class WorkflowApproval:
     """Waits for a person, who approves or rejects."""
 
     id: str
@@ -102,7 +102,7 @@ class Approval:
     """Who decides may put another text in place of what is to be approved."""
 
 
-Node = Start | Agent | If | Approval
+Node = Start | WorkflowAgent | If | WorkflowApproval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,22 +144,22 @@ class Workflow:
             found.setdefault((one.source, one.handle), []).append(one.target)
         return {way: tuple(targets) for way, targets in found.items()}
 
-    def subagents(self, agent: str) -> tuple[Agent, ...]:
+    def subagents(self, agent: str) -> tuple[WorkflowAgent, ...]:
         """The agents that are tools of `agent`."""
         return self._subagents.get(agent, ())
 
     @cached_property
-    def _subagents(self) -> Mapping[str, tuple[Agent, ...]]:
-        found: dict[str, list[Agent]] = {}
+    def _subagents(self) -> Mapping[str, tuple[WorkflowAgent, ...]]:
+        found: dict[str, list[WorkflowAgent]] = {}
         for one in self.connections:
-            if one.delegates and isinstance(below := self.nodes[one.target], Agent):
+            if one.delegates and isinstance(below := self.nodes[one.target], WorkflowAgent):
                 found.setdefault(one.source, []).append(below)
         return {agent: tuple(below) for agent, below in found.items()}
 
     @cached_property
     def approvals(self) -> tuple[str, ...]:
         """The ids of all approvals."""
-        return tuple(name for name, node in self.nodes.items() if isinstance(node, Approval))
+        return tuple(name for name, node in self.nodes.items() if isinstance(node, WorkflowApproval))
 
     @cached_property
     def reached(self) -> tuple[str, ...]:
@@ -178,14 +178,14 @@ class Workflow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ApprovalVerdict:
     """A person's answer to an approval."""
 
     decision: Decision
     note: str = ""
 
 
-def verdict_of(given: Any) -> Verdict | None:
+def verdict_of(given: Any) -> ApprovalVerdict | None:
     """The answer in a text, or in an object with `decision` and `note`; None for anything but exactly approve
     or reject, without case: such an answer does not count."""
     said: Any = given
@@ -195,7 +195,7 @@ def verdict_of(given: Any) -> Verdict | None:
     word = said.strip().lower() if isinstance(said, str) else ""
     for decision in DECISIONS:
         if word == decision:
-            return Verdict(decision=decision, note=note if isinstance(note, str) else "")
+            return ApprovalVerdict(decision=decision, note=note if isinstance(note, str) else "")
     return None
 
 

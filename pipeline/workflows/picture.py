@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.graph.documents.mermaid_text import identifier, label
 from pipeline.workflows.delegation import title
-from pipeline.workflows.document import Agent, Approval, Connection, If, Node, Start, Workflow
+from pipeline.workflows.document import Connection, If, Node, Start, Workflow, WorkflowAgent, WorkflowApproval
 
 _SHOWN_CHARS = 60
 
@@ -21,12 +21,12 @@ def _shape(node: Node) -> str:
     match node:
         case Start():
             return f"(({label(node.id)}))"
-        case Agent():
+        case WorkflowAgent():
             notes = (title(node),) if title(node) != node.id else ()
             return f"[{label(node.id, *notes)}]"
         case If():
             return f"{{{label(node.id)}}}"
-        case Approval():
+        case WorkflowApproval():
             return f"{{{{{label(node.id, _short(node.prompt))}}}}}"
 
 

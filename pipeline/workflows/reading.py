@@ -17,8 +17,6 @@ from pipeline.workflows.checks import PlacedConnection, ReadDocument, whole_mist
 from pipeline.workflows.document import (
     DEFAULT_QUESTION,
     DEFAULT_SYSTEM_PROMPT,
-    Agent,
-    Approval,
     Comparison,
     Connection,
     Effort,
@@ -27,6 +25,8 @@ from pipeline.workflows.document import (
     Operator,
     Start,
     Workflow,
+    WorkflowAgent,
+    WorkflowApproval,
 )
 from pipeline.workflows.mistakes import Mistake, WorkflowInvalid
 from pipeline.workflows.normalising import CONNECTIONS, SOURCE_HANDLE, normalised
@@ -187,7 +187,7 @@ def _start(name: str, data: Fields) -> Start:
     return Start(id=name, initial_input=_long(data, "initialInput", "initial_input"))
 
 
-def _agent(name: str, data: Fields) -> Agent:
+def _agent(name: str, data: Fields) -> WorkflowAgent:
     tools = data.inner("tools")
     groups: list[str] = []
     delegates = False
@@ -197,7 +197,7 @@ def _agent(name: str, data: Fields) -> Agent:
         delegates = tools.flag("subagents")
         groups += [group for group in tools.texts("groups") if group not in groups]
         tools.close()
-    return Agent(
+    return WorkflowAgent(
         id=name,
         name=data.text("agentName", "name", default=""),
         system_prompt=_long(data, "systemPrompt", "system_prompt") or DEFAULT_SYSTEM_PROMPT,
@@ -220,7 +220,7 @@ def _if(name: str, data: Fields) -> If:
     return If(id=name, conditions=tuple(found))
 
 
-def _approval(name: str, data: Fields) -> Approval:
+def _approval(name: str, data: Fields) -> WorkflowApproval:
     approvers = data.texts("approvers")
     for at, one in enumerate(approvers):
         if not 2 <= len([part for part in one.split(":") if part]) <= 3:
@@ -230,7 +230,7 @@ def _approval(name: str, data: Fields) -> Approval:
         data.note("expiresSeconds", "must be above 0, or left out to wait for ever")
     prompt = _long(data, "prompt", "message") or DEFAULT_QUESTION
     editable = data.flag("editable")
-    return Approval(id=name, prompt=prompt, approvers=approvers, expires_s=expires, editable=editable)
+    return WorkflowApproval(id=name, prompt=prompt, approvers=approvers, expires_s=expires, editable=editable)
 
 
 def _long(data: Fields, *names: str) -> str:

@@ -14,7 +14,7 @@ from pipeline.graph.definition.frozen_json import thaw
 from pipeline.graph.definition.spec import END
 from pipeline.graph.run.records import TRAIL, RawRecord, valid_records
 from pipeline.workflows.compiling import RESULT, edited_labels, labels_of
-from pipeline.workflows.document import EDIT, Agent, Approval, If, Workflow, verdict_of
+from pipeline.workflows.document import EDIT, If, Workflow, WorkflowAgent, WorkflowApproval, verdict_of
 
 RunStatus = Literal["pending", "running", "paused", "completed", "failed"]
 SYSTEM: Final = "system"
@@ -201,7 +201,7 @@ class _Reader:
     def _answer(self, record: Mapping[str, Any]) -> None:
         waiting = self._gates.pop(record["gate"]["id"], None)
         self._halting = False
-        if waiting is None or not isinstance(self._workflow.nodes.get(waiting.node), Approval):
+        if waiting is None or not isinstance(self._workflow.nodes.get(waiting.node), WorkflowApproval):
             return
         self._at = record.get("at", self._at)
         self._state["previous_output"] = waiting.before
@@ -245,7 +245,7 @@ class _Reader:
 
     def _failed(self, record: Mapping[str, Any], label: str) -> None:
         node = self._ids.get(label, SYSTEM)
-        kind = "llm_error" if isinstance(self._workflow.nodes.get(node), Agent) else "error"
+        kind = "llm_error" if isinstance(self._workflow.nodes.get(node), WorkflowAgent) else "error"
         self._at = record.get("at", self._at)
         self._log(node, kind, str(record["error"]["message"]))
 

@@ -19,7 +19,7 @@ from pipeline.nodes.failures import ConditionFailed
 from pipeline.nodes.intake_steps import MESSAGE
 from pipeline.runtime.context import RunContext
 from pipeline.workflows import document as places
-from pipeline.workflows.document import DECISIONS, EDIT, NOTE, Approval, If, Start, filled
+from pipeline.workflows.document import DECISIONS, EDIT, NOTE, If, Start, WorkflowApproval, filled
 
 PREVIOUS: Final = "previous"
 """The state's key for the output of the node before, in this branch."""
@@ -104,7 +104,7 @@ class _If:
         return NodeResult(update={HANDLE: self.node.handle(text), TRAIL: trail})
 
 
-def approval_node(node: Approval, labels: Mapping[str, str]) -> NodeSpec[RunContext]:
+def approval_node(node: WorkflowApproval, labels: Mapping[str, str]) -> NodeSpec[RunContext]:
     """Asks a person and waits. `labels` are the names in the graph of all approvals."""
     return NodeSpec(run=_Approval(node=node, labels=labels), writes=(TRAIL,), goes_to=(), retry=ONCE)
 
@@ -128,7 +128,7 @@ def values_of(state: State, labels: Mapping[str, str]) -> dict[str, str]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Approval:
     asks_a_person: ClassVar[bool] = True
-    node: Approval
+    node: WorkflowApproval
     labels: Mapping[str, str]
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
@@ -157,7 +157,7 @@ class _Approval:
         return NodeResult(update={TRAIL: trail}, decision=ask)
 
 
-def edited_node(node: Approval, label: str) -> NodeSpec[RunContext]:
+def edited_node(node: WorkflowApproval, label: str) -> NodeSpec[RunContext]:
     """Puts the text of an answer `edit` in place of what was to be approved. `label` is the name of the
     approval in the graph."""
     return NodeSpec(run=_Edited(node=node, label=label), writes=(PREVIOUS, FIRST, TRAIL), retry=ONCE)
@@ -165,7 +165,7 @@ def edited_node(node: Approval, label: str) -> NodeSpec[RunContext]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Edited:
-    node: Approval
+    node: WorkflowApproval
     label: str
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:

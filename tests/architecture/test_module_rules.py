@@ -10,6 +10,8 @@ from tests.architecture.sources import PACKAGES, ROOT, kept, python_files, relat
 
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 70
+PORTS_OF_VOICE = {"Clock", "Spawn"}
+"""Ports of `pipeline.domain` that voice has again, as it imports no other package."""
 KIND_NAMES = {"utils", "util", "helpers", "common", "base", "misc", "manager"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -60,6 +62,15 @@ def test_no_function_is_longer_than_a_screen() -> None:
 
 def test_no_module_is_named_for_a_kind_of_code() -> None:
     assert [relative(path) for path in python_files(*PACKAGES) if path.stem in KIND_NAMES] == []
+
+
+def test_a_class_name_is_used_once() -> None:
+    places: dict[str, list[str]] = {}
+    for path in python_files(*PACKAGES):
+        for node in tree(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(relative(path))
+    assert {name for name, found in places.items() if len(found) > 1} == PORTS_OF_VOICE
 
 
 def test_every_test_folder_is_a_package() -> None:

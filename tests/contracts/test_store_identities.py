@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.storage.identities import Identity, Joined, JoinRequest, LinkCode, TryLimits
+from gateway.storage.identities import Identity, JoinRequest, JoinResult, LinkCode, TryLimits
 from gateway.storage.ports import Store
 from gateway.storage.states import StateWrite
 from gateway.storage.usage import Spent
@@ -45,7 +45,7 @@ async def join(
     person: str = "person:p1",
     most: int = 4,
     day: str = DAY,
-) -> Joined:
+) -> JoinResult:
     request = JoinRequest(
         identity=identity,
         thread=f"{identity.channel}:{identity.account}:chat-{identity.user}",
@@ -61,7 +61,7 @@ async def join(
 
 async def link(
     store: Store, owner: Identity, other: Identity, person: str = "person:p1", *, day: str = DAY
-) -> Joined:
+) -> JoinResult:
     assert await issue(store, owner, f"{owner.key}>{other.key}")
     return await join(store, other, f"{owner.key}>{other.key}", person=person, day=day)
 

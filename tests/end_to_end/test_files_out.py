@@ -11,7 +11,7 @@ from aiohttp import ClientSession
 
 from adapters.channel import OutboundReply
 from adapters.console.adapter import THREAD
-from adapters.console.conversation import Conversation
+from adapters.console.conversation import TerminalConversation
 from adapters.console.screen import Screen
 from gateway.app.components import Foundation
 from gateway.channels.timeline import StoreTimeline
@@ -114,7 +114,7 @@ async def test_off_the_record_a_file_is_sent_and_then_no_longer_stored(tmp_path:
 def test_the_terminal_names_each_file_and_where_it_is() -> None:
     lines: list[str] = []
     screen = Screen(lines.append, bot_name="Bot", prompt="")
-    conversation = Conversation(screen, lambda file: f"/data/{file.name}")
+    conversation = TerminalConversation(screen, lambda file: f"/data/{file.name}")
     file = StoredFile(
         id="a" * 64, kind="image", mime="image/png", size=1_200, name="a.png", about="3 by 4", caption="June"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.access.policy import AccessPolicy, AccessRule, Allowed, Denied
-from gateway.agents.routes import Routes
+from gateway.agents.routes import AgentRoutes
 from gateway.agents.speech_lookup import SpeechLookup
 from gateway.channels.registry import ChannelRegistry
 from gateway.config import DEFAULT_AGENT, AgentSpeech
@@ -81,7 +81,7 @@ async def test_what_may_not_be_for_the_bot_is_heard_without_a_memory() -> None:
         intake=VoiceIntake(cached, settings),
         forgetful=VoiceIntake(heard, settings),
         preferences=store.voices,
-        speech_of=SpeechLookup({DEFAULT_AGENT: AgentSpeech()}, Routes(), store),
+        speech_of=SpeechLookup({DEFAULT_AGENT: AgentSpeech()}, AgentRoutes(), store),
         max_bytes=1_000,
         telemetry=Telemetry(clock),
     )

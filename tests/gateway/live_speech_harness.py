@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.channel import Acceptance
-from gateway.agents.routes import Routes
+from gateway.agents.routes import AgentRoutes
 from gateway.agents.speech_lookup import SpeechLookup
 from gateway.config import DEFAULT_AGENT, AgentSpeech
 from gateway.runtime.tasks import Supervisor
@@ -117,7 +117,7 @@ async def open_live_speech(
         listener=detector,
         inbox=inbox or fake_inbox,
         voices=store.voices,
-        speech_of=SpeechLookup({DEFAULT_AGENT: speech or AgentSpeech()}, Routes(), store),
+        speech_of=SpeechLookup({DEFAULT_AGENT: speech or AgentSpeech()}, AgentRoutes(), store),
         clock=clock,
         answering=answering.__contains__,
         running=lambda thread: running.get(thread, ""),

@@ -35,7 +35,7 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.subagents import MAX_SECONDS, SubAgents
-from pipeline.tools.gate import Gate
+from pipeline.tools.gate import RegistryGate
 from pipeline.tools.registry import FixedGroup, ToolRegistry
 from pipeline.tools.returned_files import ReturnedFiles
 from pipeline.tools.tool import Tool, ToolFile, ToolOutput
@@ -117,7 +117,7 @@ class Shop:
             self.agents,
         )
         self.registry = ToolRegistry(groups)
-        self.gate = Gate(
+        self.gate = RegistryGate(
             registry=self.registry,
             shield=shield(clock=self.clock),
             approvals=Allowing(),

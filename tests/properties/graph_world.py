@@ -26,7 +26,7 @@ from pipeline.graph.definition.decisions import (
     State,
 )
 from pipeline.graph.definition.frozen_json import thaw
-from pipeline.graph.definition.ports import Choice, Question
+from pipeline.graph.definition.ports import Choice, RouteQuestion
 from pipeline.graph.definition.reducers import append, custom, first, last, merge
 from pipeline.graph.execution.step import current_step
 from pipeline.graph.run.events import GraphEvent, RunCompleted
@@ -174,7 +174,7 @@ class ScriptedDecider:
 
     asked: int = field(default=0)
 
-    async def decide(self, question: Question, _context: Any) -> Choice:
+    async def decide(self, question: RouteQuestion, _context: Any) -> Choice:
         self.asked += 1
         number = digest({"node": question.node, "output": dict(question.output)})
         if number % 5 == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from gateway.cluster.transport import Connection, TransportError
+from gateway.cluster.transport import TransportConnection, TransportError
 
 
 class MemoryHub:
@@ -17,7 +17,7 @@ class MemoryHub:
         self._connections: set[_MemoryConnection] = set()
         self._up = True
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> TransportConnection:
         if not self._up:
             raise TransportError("cannot be reached (test)")
         connection = _MemoryConnection(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.cluster.transport import Connection, Transport
+from gateway.cluster.transport import Transport, TransportConnection
 
 
 class NotedTransport:
@@ -15,7 +15,7 @@ class NotedTransport:
         self.name = transport.name
         self.attempted = asyncio.Event()
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> TransportConnection:
         self.attempted.set()
         return await self._transport.connect()
 

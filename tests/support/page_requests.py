@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from adapters.web import person_frames as own
 from adapters.web import protocol
 from adapters.web import workflow_frames as workflows
-from adapters.web.feedback import Feedback
+from adapters.web.feedback import FeedbackFrame
 from pipeline.domain.commands import COMMAND_NAMES
 from tests.support.page_people import Frame
 
@@ -54,9 +54,9 @@ def requests_for(of: Things) -> Mapping[type, list[Frame]]:
             {"type": "message", "text": f"/history {of.words}"},
         ],
         protocol.VoiceAnnouncement: [{"type": "voice", "mime": "audio/webm", "size": 3}],
-        protocol.Command: [_command(name, of) for name in COMMAND_NAMES],
-        protocol.Approval: [{"type": "approval", "interaction": of.question, "choice": "approve"}],
-        Feedback: [
+        protocol.CommandFrame: [_command(name, of) for name in COMMAND_NAMES],
+        protocol.ApprovalFrame: [{"type": "approval", "interaction": of.question, "choice": "approve"}],
+        FeedbackFrame: [
             {"type": "feedback", "message_id": of.message_id, "up": up, "on": on}
             for up, on in ((False, True), (True, True), (True, False))
         ],
@@ -95,7 +95,7 @@ def _workflow_requests(of: Things) -> Mapping[type, list[Frame]]:
         workflows.WorkflowStart: [
             {"type": "workflow_start", "name": "letters", "version": 1, "text": "mine"}
         ],
-        workflows.WorkflowRuns: [{"type": "workflow_runs", "name": "letters"}],
+        workflows.WorkflowRunList: [{"type": "workflow_runs", "name": "letters"}],
         workflows.WorkflowRunState: [{"type": "workflow_run", "chat": of.chat, "seen": 0}],
         workflows.WorkflowAnswer: [
             {

@@ -17,7 +17,7 @@ from pipeline.runtime.null_services import NullSkills
 from pipeline.runtime.ports import SkillBook, ToolResult
 from pipeline.runtime.scope import TurnScope
 from pipeline.shield.shield import Shield
-from pipeline.tools.gate import Gate
+from pipeline.tools.gate import RegistryGate
 from pipeline.tools.protection import Protection
 from pipeline.tools.registry import FixedGroup, ToolRegistry
 from pipeline.tools.returned_files import ReturnedFiles
@@ -80,11 +80,11 @@ def gate(
     files: ReturnedFiles | None = None,
     snapshots: WorkspaceSnapshots | None = None,
     judge: Shield | None = None,
-) -> Gate:
+) -> RegistryGate:
     """A gate before `groups`; without a person everything is allowed, and without `judge` the shipped policy
     decides."""
     clock = clock or ManualClock()
-    return Gate(
+    return RegistryGate(
         shield=judge or shield(clock=clock),
         registry=ToolRegistry(groups, enabled=enabled),
         approvals=person or Person(),
@@ -105,7 +105,7 @@ def call(name: str, arguments: Any = None, *, call_id: str = "call-1") -> ToolCa
 
 
 async def propose(
-    to: Gate,
+    to: RegistryGate,
     *calls: ToolCall,
     scope: TurnScope,
     groups: Sequence[str] = ("test",),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from gateway.app import leases
 from gateway.cli.main import main
 from gateway.storage.postgres.database import Database
-from gateway.storage.postgres.migration_steps import STEPS, Step, added, removed
+from gateway.storage.postgres.migration_steps import STEPS, MigrationStep, added, removed
 from gateway.storage.postgres.store import PostgresStore
 
 NOTES: Final = added(
@@ -20,7 +20,7 @@ NOTES: Final = added(
 """A step that programs without it do not notice."""
 NO_NOTES: Final = removed("ALTER TABLE inbox DROP COLUMN noted", oldest=len(STEPS) + 1)
 """A step for programs that have NOTES, or that and this one."""
-RELEASES: Final[Mapping[str, tuple[Step, ...]]] = {
+RELEASES: Final[Mapping[str, tuple[MigrationStep, ...]]] = {
     "0.2.0": (*STEPS, NOTES),
     "0.3.0": (*STEPS, NOTES, NO_NOTES),
     "0.4.0": (*STEPS, NOTES, NO_NOTES, added("CREATE TABLE more (n integer)")),

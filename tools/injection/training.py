@@ -25,7 +25,7 @@ from pipeline.shield.injection.features import (
     windows_of,
     word_buckets,
 )
-from pipeline.shield.injection.lexicon import Reading, shipped_lexicon
+from pipeline.shield.injection.lexicon import LexiconReading, shipped_lexicon
 from pipeline.shield.injection.linear_model import CONCEPTS, PARTS, VALUES, LinearModel
 from pipeline.shield.injection.plain_text import plain
 from tools.injection.texts import Grammar, Sample, lexicon_entries, noise, salads, samples
@@ -155,7 +155,7 @@ def examples_of(sample: Sample) -> list[list[Example]]:
 class _Read:
     """The features of a text."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: LexiconReading) -> None:
         self._places = np.array(reading.word_places)
         self._words = list(map(_of_word, reading.words, reading.word_hashes, reading.word_kinds))
         self._runs = (

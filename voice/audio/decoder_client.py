@@ -26,7 +26,7 @@ from voice.errors import (
 from voice.settings import VoiceSettings
 from voice.workers.child import Child, OnLine, command
 from voice.workers.child_pool import ChildPool, PoolClosed
-from voice.workers.frames import BrokenFrame, Frame
+from voice.workers.frames import BrokenFrame, WorkerFrame
 
 _CHILDREN = 2
 """A hostile file can keep one child busy until its deadline; the other still serves."""
@@ -89,7 +89,7 @@ class Decoder:
         when no child can be started, TranscriptionTimeout. Cancelling the call kills the working child.
         """
         check_size(len(data), max_bytes=self._settings.max_bytes)
-        request = Frame(header={"kind": "decode", "form": form}, body=data)
+        request = WorkerFrame(header={"kind": "decode", "form": form}, body=data)
         segments = _SegmentOutput(on_segment, max_bytes=int(self._settings.max_seconds * _BYTES_PER_SECOND))
         async with self._pool.turns:
             for _ in range(_ATTEMPTS):
@@ -118,7 +118,7 @@ class Decoder:
         except TimeoutError as error:
             raise TranscriberUnavailable(NOT_STARTING) from error
 
-    async def _ask(self, child: Child, request: Frame, segments: _SegmentOutput) -> Decoded:
+    async def _ask(self, child: Child, request: WorkerFrame, segments: _SegmentOutput) -> Decoded:
         """Decode one file. The child is kept if it answers and is still trusted."""
         segments.begin()
         try:
@@ -137,7 +137,7 @@ class Decoder:
         self._release(child)
         return decoded
 
-    def _decoded(self, answer: Frame, segments: _SegmentOutput) -> Decoded:
+    def _decoded(self, answer: WorkerFrame, segments: _SegmentOutput) -> Decoded:
         try:
             decoded = decoded_from_wire(answer.header, max_seconds=self._settings.max_seconds)
         except BrokenFrame as error:
@@ -174,7 +174,7 @@ class _SegmentOutput:
         """Decoding starts at the beginning of the file."""
         self.count = self._bytes = 0
 
-    def take(self, frame: Frame) -> None:
+    def take(self, frame: WorkerFrame) -> None:
         """Take one frame from the child. Raises BrokenFrame; the child is then stopped."""
         segment = segment_from_wire(frame)
         if segment.index != self.count:

@@ -18,7 +18,7 @@ from voice.audio.segments import SpeechSegment
 from voice.audio.vad import SileroModel, SpeechTracker, VoiceDetector
 from voice.errors import AudioRefused, TranscriberUnavailable
 from voice.transcript import SAMPLE_RATE
-from voice.workers.frames import Frame, error_to_wire
+from voice.workers.frames import WorkerFrame, error_to_wire
 from voice.workers.sandbox import Send, allow_cpu, die_with_parent, lock_down, take_over_pipes
 
 
@@ -30,18 +30,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         model = SileroModel()
     except TranscriberUnavailable as error:
-        send(Frame(header={"kind": "unavailable", **error_to_wire(error)}))
+        send(WorkerFrame(header={"kind": "unavailable", **error_to_wire(error)}))
         return 1
     _warm_up(model, options)
     lock_down()
-    send(Frame(header={"kind": "ready"}))
+    send(WorkerFrame(header={"kind": "ready"}))
     while True:
         request = requests.get()
         allow_cpu()
         _serve(request, model, options, send)
 
 
-def _serve(request: Frame, model: SileroModel, options: argparse.Namespace, send: Send) -> None:
+def _serve(request: WorkerFrame, model: SileroModel, options: argparse.Namespace, send: Send) -> None:
     """Answer with segments and exactly one final frame; an unexpected error ends the process."""
     job = request.header["job"]
     recording = _recording(request, options)
@@ -49,10 +49,10 @@ def _serve(request: Frame, model: SileroModel, options: argparse.Namespace, send
     try:
         for segment in _segments(recording, model, min_seconds=options.min_seconds):
             header = {"kind": "piece", "job": job, "index": segment.index, "spans": segment.spans}
-            send(Frame(header=header, body=segment.pcm))
+            send(WorkerFrame(header=header, body=segment.pcm))
             segments += 1
     except AudioRefused as error:
-        send(Frame(header={"kind": "refused", "job": job, "final": True, **error_to_wire(error)}))
+        send(WorkerFrame(header={"kind": "refused", "job": job, "final": True, **error_to_wire(error)}))
         return
     except MemoryError:
         # Caused by this file or by earlier ones: a fresh process shows which.
@@ -66,7 +66,7 @@ def _serve(request: Frame, model: SileroModel, options: argparse.Namespace, send
         "container": recording.container,
         "pieces": segments,
     }
-    send(Frame(header=end))
+    send(WorkerFrame(header=end))
 
 
 def _segments(
@@ -104,7 +104,7 @@ class _BareSamples:
             yield self._samples[start : start + SAMPLE_RATE]
 
 
-def _recording(request: Frame, options: argparse.Namespace) -> AudioBlocks | _BareSamples:
+def _recording(request: WorkerFrame, options: argparse.Namespace) -> AudioBlocks | _BareSamples:
     if request.header["form"] == "pcm":
         return _BareSamples(request.body, max_seconds=options.max_seconds)
     return AudioBlocks(request.body, max_bytes=options.max_bytes, max_seconds=options.max_seconds)

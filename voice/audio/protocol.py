@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from voice.audio.segments import Decoded, SpeechSegment
-from voice.workers.frames import BrokenFrame, Frame, checked_count, checked_number
+from voice.workers.frames import BrokenFrame, WorkerFrame, checked_count, checked_number
 
 _CONTAINERS = frozenset({"ogg", "webm", "mp4", "mp3", "wav", "flac", "amr", "aac", "pcm"})
 
 
-def segment_from_wire(frame: Frame) -> SpeechSegment:
+def segment_from_wire(frame: WorkerFrame) -> SpeechSegment:
     """Read a speech segment. Raises BrokenFrame on anything that an intact decoder would not send."""
     header = frame.header
     if header.get("kind") != "piece" or not frame.body or len(frame.body) % 2:

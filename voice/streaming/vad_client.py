@@ -14,7 +14,7 @@ from voice.errors import TranscriberUnavailable, VoiceError
 from voice.settings import VoiceSettings
 from voice.streaming.vad_protocol import probabilities_from_wire
 from voice.workers.child import Child, Dying, OnLine, command
-from voice.workers.frames import BrokenFrame, Frame
+from voice.workers.frames import BrokenFrame, WorkerFrame
 
 _FRAME_BYTES = 1024
 """512 samples: one probability each."""
@@ -222,7 +222,7 @@ class VadClient:
     async def _asked(self, child: Child, taken: list[tuple[VadStream, int, bytes]]) -> None:
         ended, self._ended = self._ended, []
         streams = [{"id": stream.id, "bytes": len(pcm)} for stream, _, pcm in taken]
-        request = Frame(
+        request = WorkerFrame(
             header={"kind": "frames", "streams": streams, "ended": ended},
             body=b"".join(pcm for _, _, pcm in taken),
         )

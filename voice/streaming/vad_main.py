@@ -15,7 +15,7 @@ import numpy as np
 
 from voice.audio.vad import FRAME, SileroModel, VoiceDetector
 from voice.errors import TranscriberUnavailable
-from voice.workers.frames import Frame, error_to_wire
+from voice.workers.frames import WorkerFrame, error_to_wire
 from voice.workers.sandbox import allow_cpu, die_with_parent, lock_down, take_over_pipes
 
 _DIGITS = 4
@@ -30,21 +30,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         model = SileroModel()
     except TranscriberUnavailable as error:
-        send(Frame(header={"kind": "unavailable", **error_to_wire(error)}))
+        send(WorkerFrame(header={"kind": "unavailable", **error_to_wire(error)}))
         return 1
     tone = (8_000 * np.sin(np.arange(2 * FRAME) / 12)).astype(np.int16)
     VoiceDetector(model).feed(tone)
     lock_down()
-    send(Frame(header={"kind": "ready"}))
+    send(WorkerFrame(header={"kind": "ready"}))
     streams: dict[int, VoiceDetector] = {}
     while True:
         request = requests.get()
         allow_cpu()
         answer = _judge(request, streams, model)
-        send(Frame(header={"kind": "heard", "job": request.header["job"], "final": True, "streams": answer}))
+        send(
+            WorkerFrame(
+                header={"kind": "heard", "job": request.header["job"], "final": True, "streams": answer}
+            )
+        )
 
 
-def _judge(request: Frame, streams: dict[int, VoiceDetector], model: SileroModel) -> list[dict[str, Any]]:
+def _judge(
+    request: WorkerFrame, streams: dict[int, VoiceDetector], model: SileroModel
+) -> list[dict[str, Any]]:
     """The probabilities of each stream's new frames. A stream is created by its first frames."""
     for stream_id in request.header["ended"]:
         streams.pop(stream_id, None)

@@ -18,7 +18,7 @@ from voice.synthesis.protocol import spoken_from_wire
 from voice.synthesis.synthesizer import SpokenAudio
 from voice.text import shortened
 from voice.workers.child import Child, Dying, command
-from voice.workers.frames import BrokenFrame, Frame
+from voice.workers.frames import BrokenFrame, WorkerFrame
 
 _log = logging.getLogger(__name__)
 
@@ -74,7 +74,9 @@ class PiperSpeaker:
         self._admitted += 1
         try:
             async with self._turn:
-                request = Frame(header={"kind": "speak", "voice": voice, "speed": speed}, body=text.encode())
+                request = WorkerFrame(
+                    header={"kind": "speak", "voice": voice, "speed": speed}, body=text.encode()
+                )
                 deadline_s = max(self._deadline_floor_s, _DEADLINE_PER_CHARACTER_S * len(text))
                 return _spoken(await self._ask(request, deadline_s=deadline_s))
         finally:
@@ -86,7 +88,9 @@ class PiperSpeaker:
         if not voice:
             raise SpeakerUnavailable(self._voiceless())
         async with self._turn:
-            await self._ask(Frame(header={"kind": "warm_up", "voice": voice}), deadline_s=_START_DEADLINE_S)
+            await self._ask(
+                WorkerFrame(header={"kind": "warm_up", "voice": voice}), deadline_s=_START_DEADLINE_S
+            )
 
     async def close(self) -> None:
         self._closed = True
@@ -122,7 +126,7 @@ class PiperSpeaker:
     def _voiceless(self) -> str:
         return f"There is no voice in {self._voices_dir}: run `parlour models get voice-en`."
 
-    async def _ask(self, request: Frame, *, deadline_s: float) -> Frame:
+    async def _ask(self, request: WorkerFrame, *, deadline_s: float) -> WorkerFrame:
         """Send one request. Synthesis cannot be interrupted from outside: cancelling kills the child."""
         child = await self._ready_child()
         try:
@@ -225,7 +229,7 @@ def _locale(language: str) -> str:
     return "-".join([first, *(part for part in others[-1:] if _REGION.fullmatch(part))])
 
 
-def _spoken(answer: Frame) -> SpokenAudio:
+def _spoken(answer: WorkerFrame) -> SpokenAudio:
     try:
         return spoken_from_wire(answer)
     except BrokenFrame as error:

@@ -23,7 +23,7 @@ import onnxruntime  # type: ignore[import-untyped]  # it ships no types
 
 from voice.errors import SpeakerUnavailable
 from voice.synthesis.opus_encoding import encode
-from voice.workers.frames import Frame, error_to_wire
+from voice.workers.frames import WorkerFrame, error_to_wire
 from voice.workers.sandbox import Send, die_with_parent, take_over_pipes
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import piper  # noqa: F401, PLC0415 - optional, and its absence is an answer
     except ImportError as error:
         sys.stderr.write(f"piper cannot be loaded: {error}\n")
-        send(Frame(header={"kind": "unavailable", **error_to_wire(SpeakerUnavailable(NOT_INSTALLED))}))
+        send(WorkerFrame(header={"kind": "unavailable", **error_to_wire(SpeakerUnavailable(NOT_INSTALLED))}))
         return 1
-    send(Frame(header={"kind": "ready"}))
+    send(WorkerFrame(header={"kind": "ready"}))
     voices = _Voices(options.voices_dir, _loaded)
     while True:
         _serve(requests.get(), voices, send)
@@ -114,17 +114,17 @@ def _loaded(model: Path) -> Any:
     return PiperVoice(session=session, config=PiperConfig.from_dict(about))
 
 
-def _serve(request: Frame, voices: _Voices, send: Send) -> None:
+def _serve(request: WorkerFrame, voices: _Voices, send: Send) -> None:
     """Answer one request with exactly one final frame; an unexpected error ends the process."""
     job = {"job": request.header["job"], "final": True}
     try:
         answer, body = _answer(voices.get(str(request.header["voice"])), request)
     except SpeakerUnavailable as error:
         answer, body = {"kind": "refused", **error_to_wire(error)}, b""
-    send(Frame(header={**answer, **job}, body=body))
+    send(WorkerFrame(header={**answer, **job}, body=body))
 
 
-def _answer(voice: Any, request: Frame) -> tuple[dict[str, Any], bytes]:
+def _answer(voice: Any, request: WorkerFrame) -> tuple[dict[str, Any], bytes]:
     if request.header["kind"] == "warm_up":
         _samples(voice, "Hello.")
         return {"kind": "warm"}, b""

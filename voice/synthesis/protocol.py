@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from voice.synthesis.synthesizer import SpokenAudio
-from voice.workers.frames import BrokenFrame, Frame, checked_number
+from voice.workers.frames import BrokenFrame, WorkerFrame, checked_number
 
 _MAX_WAVEFORM = 256
 
 
-def spoken_from_wire(frame: Frame) -> SpokenAudio:
+def spoken_from_wire(frame: WorkerFrame) -> SpokenAudio:
     """Read a voice message. Raises BrokenFrame."""
     try:
         seconds, waveform = checked_number(frame.header["seconds"]), bytes.fromhex(frame.header["waveform"])

@@ -35,7 +35,7 @@ class Rank(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Entry(Generic[PayloadT]):
+class WaitingSegment(Generic[PayloadT]):
     """A speech segment that waits."""
 
     recording: Hashable
@@ -77,19 +77,19 @@ class FairQueue(Generic[PayloadT]):
             return True
         return sum(entry.seconds for entry in rivals) + seconds <= self._max_seconds
 
-    def add(self, entry: Entry[PayloadT]) -> bool:
+    def add(self, entry: WaitingSegment[PayloadT]) -> bool:
         """Append an entry to its speaker's queue; False, and no change, where it does not fit."""
         if not self.fits(entry.recording, entry.rank, entry.seconds):
             return False
         self._queues.add(entry)
         return True
 
-    def put_back(self, entry: Entry[PayloadT]) -> None:
+    def put_back(self, entry: WaitingSegment[PayloadT]) -> None:
         """Return a taken entry as the next of its rank, to be processed alone: after a failure it must not
         fail another entry."""
         self._queues.add(replace(entry, alone=True), first=True)
 
-    def take_batch(self, *, recognisers: int = 1) -> tuple[Entry[PayloadT], ...]:
+    def take_batch(self, *, recognisers: int = 1) -> tuple[WaitingSegment[PayloadT], ...]:
         """The next entry, or the next two where they fit together; empty when nothing waits.
 
         Two segments in one batch cost less than in sequence, but more than in parallel: a pair is taken only
@@ -103,17 +103,17 @@ class FairQueue(Generic[PayloadT]):
         second = self._queues.pop(only=lambda entry: _go_together(first, entry))
         return (first,) if second is None else (first, second)
 
-    def withdraw(self, recording: Hashable) -> tuple[Entry[PayloadT], ...]:
+    def withdraw(self, recording: Hashable) -> tuple[WaitingSegment[PayloadT], ...]:
         """Take every entry of a recording out of the queue."""
         return self._queues.remove(recording)
 
-    def drain(self) -> tuple[Entry[PayloadT], ...]:
+    def drain(self) -> tuple[WaitingSegment[PayloadT], ...]:
         """Take everything out of the queue."""
         taken = tuple(self.in_order())
         self._queues = _RankQueues()
         return taken
 
-    def in_order(self) -> Iterator[Entry[PayloadT]]:
+    def in_order(self) -> Iterator[WaitingSegment[PayloadT]]:
         """All waiting entries, in the order in which single takes would return them."""
         queues = copy.deepcopy(self._queues)
         while (entry := queues.pop()) is not None:
@@ -152,7 +152,7 @@ class Speed:
         return speech_s * self.seconds_per_second / max(1, workers)
 
 
-_SpeakerQueues = OrderedDict[str, deque[Entry[PayloadT]]]
+_SpeakerQueues = OrderedDict[str, deque[WaitingSegment[PayloadT]]]
 """The speakers of one rank in the order of their turns, each with their entries."""
 
 
@@ -166,7 +166,7 @@ class _RankQueues(Generic[PayloadT]):
     def __len__(self) -> int:
         return sum(len(entries) for rank in self._ranks.values() for entries in rank.values())
 
-    def __iter__(self) -> Iterator[Entry[PayloadT]]:
+    def __iter__(self) -> Iterator[WaitingSegment[PayloadT]]:
         return (entry for rank in self._ranks.values() for entries in rank.values() for entry in entries)
 
     def __deepcopy__(self, memo: dict[int, object]) -> _RankQueues[PayloadT]:
@@ -177,7 +177,7 @@ class _RankQueues(Generic[PayloadT]):
             other._ranks[rank] = OrderedDict(copied)
         return other
 
-    def add(self, entry: Entry[PayloadT], *, first: bool = False) -> None:
+    def add(self, entry: WaitingSegment[PayloadT], *, first: bool = False) -> None:
         speakers = self._ranks[entry.rank]
         entries = speakers.setdefault(entry.speaker, deque())
         if first:
@@ -186,7 +186,9 @@ class _RankQueues(Generic[PayloadT]):
         else:
             entries.append(entry)
 
-    def pop(self, *, only: Callable[[Entry[PayloadT]], bool] = lambda _: True) -> Entry[PayloadT] | None:
+    def pop(
+        self, *, only: Callable[[WaitingSegment[PayloadT]], bool] = lambda _: True
+    ) -> WaitingSegment[PayloadT] | None:
         """The next entry in turn; None where there is none, or where `only` rejects it."""
         rank = self._next_rank()
         if rank is None:
@@ -203,7 +205,7 @@ class _RankQueues(Generic[PayloadT]):
             self._overtaken = self._overtaken + 1 if rank is Rank.NOTE and self._ranks[Rank.REST] else 0
         return entry
 
-    def remove(self, recording: Hashable) -> tuple[Entry[PayloadT], ...]:
+    def remove(self, recording: Hashable) -> tuple[WaitingSegment[PayloadT], ...]:
         removed = tuple(entry for entry in self if entry.recording == recording)
         for entry in removed:
             entries = self._ranks[entry.rank][entry.speaker]
@@ -218,7 +220,7 @@ class _RankQueues(Generic[PayloadT]):
         return next((rank for rank in Rank if self._ranks[rank]), None)
 
 
-def _go_together(first: Entry[PayloadT], second: Entry[PayloadT]) -> bool:
+def _go_together(first: WaitingSegment[PayloadT], second: WaitingSegment[PayloadT]) -> bool:
     """Whether two entries make a good batch. Live speech is never batched: nothing may delay it."""
     if first.alone or second.alone or first.rank is Rank.FINAL or first.rank is not second.rank:
         return False

@@ -15,7 +15,7 @@ from voice.errors import VoiceError
 from voice.transcriber import Urgency, Waiting
 from voice.transcription.fair_queue import Rank
 from voice.transcription.protocol import TranscribedSegment
-from voice.workers.frames import Frame
+from voice.workers.frames import WorkerFrame
 
 _TELL_EVERY_S = 1.0
 _NOTICEABLE = 0.25
@@ -88,9 +88,9 @@ class SegmentJob:
             self.result.exception()  # avoids asyncio's warning where no caller waits
 
 
-def request_frame(requests: Sequence[SegmentJob]) -> Frame:
+def request_frame(requests: Sequence[SegmentJob]) -> WorkerFrame:
     """The request to a worker process for some segments at once."""
-    return Frame(
+    return WorkerFrame(
         header={
             "kind": "hear",
             "pieces": [

@@ -28,7 +28,7 @@ from voice.errors import (
 )
 from voice.settings import VoiceSettings
 from voice.transcriber import Waiting
-from voice.transcription.fair_queue import Ahead, Entry, FairQueue, Speed
+from voice.transcription.fair_queue import Ahead, FairQueue, Speed, WaitingSegment
 from voice.transcription.jobs import SegmentJob, TranscriptionJob, request_frame
 from voice.transcription.protocol import TranscribedSegment, segments_from_wire
 from voice.transcription.recognizer_client import Recogniser
@@ -45,7 +45,7 @@ _LONGEST_PAUSE_S = 30.0
 _log = logging.getLogger(__name__)
 
 
-_Batch = tuple[Entry[SegmentJob], ...]
+_Batch = tuple[WaitingSegment[SegmentJob], ...]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -123,7 +123,7 @@ class Pool:
         self._start_serving()
         result = asyncio.get_running_loop().create_future()
         request = SegmentJob(job=job, segment=segment, result=result)
-        entry = Entry(
+        entry = WaitingSegment(
             recording=job,
             speaker=job.speaker,
             rank=request.rank,

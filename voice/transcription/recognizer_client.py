@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from voice.errors import NOT_STARTING, SHUTTING_DOWN, TranscriberUnavailable, TranscriptionTimeout, VoiceError
 from voice.workers.child import Child, Dying, OnLine
-from voice.workers.frames import Frame
+from voice.workers.frames import WorkerFrame
 
-_WARM_UP = Frame(header={"kind": "warm_up"})
+_WARM_UP = WorkerFrame(header={"kind": "warm_up"})
 
 
 class Recogniser:
@@ -64,7 +64,7 @@ class Recogniser:
             except TimeoutError as error:
                 raise TranscriptionTimeout(NOT_STARTING) from error
 
-    async def ask(self, request: Frame, *, deadline_s: float) -> Frame:
+    async def ask(self, request: WorkerFrame, *, deadline_s: float) -> WorkerFrame:
         """The answer of the process, which `start` started.
 
         Raises TimeoutError at the deadline and VoiceError when the process dies; it has ended in both cases.
@@ -148,7 +148,7 @@ class Recogniser:
         self._coming.discard(child)
         return child
 
-    async def _ask(self, child: Child, request: Frame, deadline_s: float) -> Frame:
+    async def _ask(self, child: Child, request: WorkerFrame, deadline_s: float) -> WorkerFrame:
         try:
             async with asyncio.timeout(deadline_s):
                 return await child.ask(request)

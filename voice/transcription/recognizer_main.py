@@ -20,7 +20,7 @@ from voice.transcription.device import Device, chosen_device
 from voice.transcription.engine_io import EngineJob, EngineResult
 from voice.transcription.omission_check import CheckedEngine, SpeechEngine
 from voice.transcription.whisper_engine import WhisperEngine, load_model
-from voice.workers.frames import Frame, error_to_wire
+from voice.workers.frames import WorkerFrame, error_to_wire
 from voice.workers.sandbox import die_with_parent, take_over_pipes
 
 _GIGABYTE = 1024**3
@@ -55,9 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         engine = _engine(options)
         checked = _checked(engine) if options.engine == "fast" else engine
     except TranscriberUnavailable as error:
-        send(Frame(header={"kind": "unavailable", **error_to_wire(error)}))
+        send(WorkerFrame(header={"kind": "unavailable", **error_to_wire(error)}))
         return 1
-    send(Frame(header={"kind": "ready"}))
+    send(WorkerFrame(header={"kind": "ready"}))
     while True:
         send(_answer(requests.get(), engine, checked))
 
@@ -113,18 +113,18 @@ def _checked(engine: WhisperEngine) -> CheckedEngine:
     return CheckedEngine(engine, lambda pcm: probabilities_of(model, pcm))
 
 
-def _answer(request: Frame, engine: WhisperEngine, checked: SpeechEngine) -> Frame:
+def _answer(request: WorkerFrame, engine: WhisperEngine, checked: SpeechEngine) -> WorkerFrame:
     """The one, final answer to a request; an unexpected error ends the process."""
     job = request.header["job"]
     if request.header["kind"] == "warm_up":
         warm(engine)
-        return Frame(header={"kind": "warm", "job": job, "final": True})
+        return WorkerFrame(header={"kind": "warm", "job": job, "final": True})
     results = checked.transcribe(list(_jobs(request)))
     segments = [_to_wire(result) for result in results]
-    return Frame(header={"kind": "heard", "job": job, "final": True, "pieces": segments})
+    return WorkerFrame(header={"kind": "heard", "job": job, "final": True, "pieces": segments})
 
 
-def _jobs(request: Frame) -> Iterator[EngineJob]:
+def _jobs(request: WorkerFrame) -> Iterator[EngineJob]:
     offset = 0
     for segment in request.header["pieces"]:
         end = offset + segment["bytes"]

@@ -21,10 +21,10 @@ from typing import Self
 
 import voice
 from voice.errors import TranscriberUnavailable
-from voice.workers.frames import Frame, FrameReader, error_from_wire
+from voice.workers.frames import FrameReader, WorkerFrame, error_from_wire
 
 OnLine = Callable[[str], None]
-OnFrame = Callable[[Frame], None]
+OnFrame = Callable[[WorkerFrame], None]
 
 DIED = "The voice recogniser stopped while it was listening. Please send the recording again."
 _MAX_LINE_BYTES = 8192
@@ -53,7 +53,7 @@ class Child(asyncio.SubprocessProtocol):
         self._line = bytearray()
         self._transport: asyncio.SubprocessTransport | None = None
         self._jobs = 0
-        self._answer: asyncio.Future[Frame] | None = None
+        self._answer: asyncio.Future[WorkerFrame] | None = None
         self._on_frame: OnFrame = _ignore
         self._killed = False
 
@@ -74,7 +74,7 @@ class Child(asyncio.SubprocessProtocol):
             raise TranscriberUnavailable(detail=detail) from error
         return child
 
-    async def ask(self, request: Frame, *, on_frame: OnFrame | None = None) -> Frame:
+    async def ask(self, request: WorkerFrame, *, on_frame: OnFrame | None = None) -> WorkerFrame:
         """Send a request and wait for its final frame; `on_frame` gets the frames before it, at once.
 
         Raises AudioRefused, or TranscriberUnavailable when the process dies first.
@@ -138,7 +138,7 @@ class Child(asyncio.SubprocessProtocol):
         if not self.ended.done():
             self.ended.set_result(None)
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: WorkerFrame) -> None:
         header = frame.header
         kind = header.get("kind")
         if kind == "ready" and not self.ready.done():
@@ -187,7 +187,7 @@ class Dying:
             await asyncio.wait({child.ended for child in self._children})
 
 
-def _ignore(frame: Frame) -> None:
+def _ignore(frame: WorkerFrame) -> None:
     """Ignore an unexpected frame."""
 
 

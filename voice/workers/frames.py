@@ -32,7 +32,7 @@ class BrokenFrame(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class WorkerFrame:
     """One message."""
 
     header: Mapping[str, Any]
@@ -51,7 +51,7 @@ class FrameReader:
         self._max_body_bytes = max_body_bytes
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def feed(self, data: bytes) -> Iterator[WorkerFrame]:
         """The frames that `data` completes. Raises BrokenFrame."""
         self._buffer += data
         while len(self._buffer) >= _LENGTHS.size:
@@ -62,10 +62,10 @@ class FrameReader:
             header = bytes(self._buffer[_LENGTHS.size : _LENGTHS.size + header_length])
             body = bytes(self._buffer[_LENGTHS.size + header_length : end])
             del self._buffer[:end]
-            yield Frame(header=_parsed(header), body=body)
+            yield WorkerFrame(header=_parsed(header), body=body)
 
 
-def read_frame(stream: BinaryIO, *, max_body_bytes: int) -> Frame | None:
+def read_frame(stream: BinaryIO, *, max_body_bytes: int) -> WorkerFrame | None:
     """The next frame of a blocking stream; None at its end. Raises BrokenFrame."""
     lengths = stream.read(_LENGTHS.size)
     if len(lengths) < _LENGTHS.size:
@@ -74,7 +74,7 @@ def read_frame(stream: BinaryIO, *, max_body_bytes: int) -> Frame | None:
     rest = stream.read(header_length + body_length)
     if len(rest) < header_length + body_length:
         return None
-    return Frame(header=_parsed(rest[:header_length]), body=rest[header_length:])
+    return WorkerFrame(header=_parsed(rest[:header_length]), body=rest[header_length:])
 
 
 def error_to_wire(error: VoiceError) -> dict[str, Any]:

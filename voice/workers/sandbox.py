@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import BinaryIO
 
-from voice.workers.frames import Frame, read_frame
+from voice.workers.frames import WorkerFrame, read_frame
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
@@ -27,10 +27,10 @@ ADDRESS_SPACE_BYTES = 512 * 1024**2
 JOB_CPU_SECONDS = 20
 """Five minutes of loud noise, the most that a job can contain, take about two."""
 
-Send = Callable[[Frame], None]
+Send = Callable[[WorkerFrame], None]
 
 
-def take_over_pipes(max_body_bytes: int) -> tuple[queue.SimpleQueue[Frame], Send]:
+def take_over_pipes(max_body_bytes: int) -> tuple[queue.SimpleQueue[WorkerFrame], Send]:
     """The queue of incoming requests, and the function that sends an answer.
 
     Standard output is redirected, so that a library that prints cannot corrupt the frames. A thread
@@ -38,14 +38,14 @@ def take_over_pipes(max_body_bytes: int) -> tuple[queue.SimpleQueue[Frame], Send
     """
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    requests: queue.SimpleQueue[Frame] = queue.SimpleQueue()
+    requests: queue.SimpleQueue[WorkerFrame] = queue.SimpleQueue()
     stream = os.fdopen(os.dup(0), "rb")
     reader = threading.Thread(
         target=_read_requests, args=(stream, requests, max_body_bytes), name="requests", daemon=True
     )
     reader.start()
 
-    def send(frame: Frame) -> None:
+    def send(frame: WorkerFrame) -> None:
         data = memoryview(frame.encode())
         while data:
             data = data[answers.write(data) :]
@@ -107,7 +107,7 @@ def _drop_capabilities() -> None:
     ctypes.CDLL(None, use_errno=True).capset(header, nothing)
 
 
-def _read_requests(stream: BinaryIO, requests: queue.SimpleQueue[Frame], max_body_bytes: int) -> None:
+def _read_requests(stream: BinaryIO, requests: queue.SimpleQueue[WorkerFrame], max_body_bytes: int) -> None:
     try:
         while (frame := read_frame(stream, max_body_bytes=max_body_bytes)) is not None:
             requests.put(frame)

@@ -27,7 +27,7 @@ _OPTION = re.compile(r" \((?:referred to )?in the option --set\)")
 _BOT_IS = "accepted; the bot is "
 
 
-class Checks:
+class PlatformChecks:
     """Tests against the platforms. `folder` is that of the future parlour.toml."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str], clock: Clock) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gateway.app.embedded_model import embedded_model
-from gateway.cli.init.checks import Checks, bot_name
+from gateway.cli.init.checks import PlatformChecks, bot_name
 from gateway.cli.init.files import NewFile, copy_name, write_all
 from gateway.cli.init.given import Given
 from gateway.cli.init.plan import LOCAL, ChannelPlan, ModelPlan, Plan, toml_text
@@ -55,7 +55,9 @@ def init(
     Raises ConfigurationError for options that do not say enough without questions.
     """
     try:
-        plan = _plan(choices, given, terminal, Checks(choices.file.parent, environ, clock or SystemClock()))
+        plan = _plan(
+            choices, given, terminal, PlatformChecks(choices.file.parent, environ, clock or SystemClock())
+        )
         if plan is None:
             return NOTHING_WRITTEN
         copies = _written(plan)
@@ -66,7 +68,7 @@ def init(
     return DONE
 
 
-def _plan(choices: Choices, given: Given, terminal: Terminal, checks: Checks) -> Plan | None:
+def _plan(choices: Choices, given: Given, terminal: Terminal, checks: PlatformChecks) -> Plan | None:
     """What to write, by the person's answers or the options; None if nothing is to be written."""
     file, tests = choices.file, checks if choices.tested else None
     if os.path.lexists(file) and not _may_replace(choices, terminal):
@@ -149,7 +151,7 @@ def _planned(file: Path, given: Given) -> Plan:
     return Plan(file=file, web=WEB in names, channels=tuple(channels), model=given.model or ModelPlan())
 
 
-def _checked(plan: Plan, checks: Checks | None, terminal: Terminal) -> Plan | None:
+def _checked(plan: Plan, checks: PlatformChecks | None, terminal: Terminal) -> Plan | None:
     """The plan with the bots' names; None if a test failed."""
     if checks is None:
         return plan

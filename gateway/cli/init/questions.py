@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gateway.cli.findings import Finding
-from gateway.cli.init.checks import Checks, bot_name
+from gateway.cli.init.checks import PlatformChecks, bot_name
 from gateway.cli.init.files import copy_name
 from gateway.cli.init.given import Given, checked_name, referenced
 from gateway.cli.init.plan import LOCAL, ChannelPlan, GivenSecret, ModelPlan, secret_file
@@ -32,7 +32,7 @@ _HIDDEN = "not shown; or env:NAME, file:PATH"
 class Questions:
     """Questions in a terminal. `checks` is None if nothing is to be tested."""
 
-    def __init__(self, terminal: Terminal, given: Given, checks: Checks | None, folder: Path) -> None:
+    def __init__(self, terminal: Terminal, given: Given, checks: PlatformChecks | None, folder: Path) -> None:
         self._terminal = terminal
         self._given = given
         self._checks = checks

@@ -9,8 +9,8 @@ from gateway.storage.erasure import PersonKeys
 from gateway.storage.identities import (
     GROUP_PREFIX,
     Identity,
-    Joined,
     JoinRequest,
+    JoinResult,
     Left,
     LinkCode,
     Member,
@@ -67,7 +67,7 @@ class MemoryIdentities:
         self._require_open()
         self._codes = {one: held for one, held in self._codes.items() if held.code_hash != code_hash}
 
-    async def join(self, request: JoinRequest, limits: TryLimits) -> Joined:
+    async def join(self, request: JoinRequest, limits: TryLimits) -> JoinResult:
         self._require_open()
         identity = request.identity
         row = self._row(identity)
@@ -77,13 +77,13 @@ class MemoryIdentities:
         self._tries = [(one, at) for one, at in self._tries if at > since]
         own = sum(one == identity.key for one, _ in self._tries)
         if own >= limits.identity or len(self._tries) >= limits.everybody:
-            return Joined(status="limited")
+            return JoinResult(status="limited")
         codes = self._codes.values()
         found = (one for one in codes if one.code_hash == request.code_hash and one.expires_at > request.at)
         code = next(found, None)
         if code is None:
             self._tries.append((identity.key, request.at))
-            return Joined(status="wrong")
+            return JoinResult(status="wrong")
         asked = self._row(code.identity)
         status = judge_join(
             identity,
@@ -94,9 +94,11 @@ class MemoryIdentities:
             members=len(self._others(asked.person, identity)),
             most=request.most,
         )
-        return await self._link(request, code, asked, row) if status == "joined" else Joined(status=status)
+        return (
+            await self._link(request, code, asked, row) if status == "joined" else JoinResult(status=status)
+        )
 
-    async def _link(self, request: JoinRequest, code: LinkCode, asked: _Row, row: _Row) -> Joined:
+    async def _link(self, request: JoinRequest, code: LinkCode, asked: _Row, row: _Row) -> JoinResult:
         is_new = not asked.person.startswith(GROUP_PREFIX)
         person, source = (request.new_person, asked.person) if is_new else (asked.person, "")
         both = counted_twice(asked.person, row.person)
@@ -117,9 +119,11 @@ class MemoryIdentities:
         del self._codes[code.identity]
         return self._joined(request.identity, joined)
 
-    def _joined(self, identity: Identity, row: _Row) -> Joined:
+    def _joined(self, identity: Identity, row: _Row) -> JoinResult:
         others = self._others(row.person, identity)
-        return Joined(status="joined", person=row.person, source=row.came_from, before=row.own, others=others)
+        return JoinResult(
+            status="joined", person=row.person, source=row.came_from, before=row.own, others=others
+        )
 
     async def leave(self, identity: Identity, *, message_id: str, day: str) -> Left:
         self._require_open()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.memory.recall import Document, terms_of_fact
+from pipeline.memory.recall import RankedFact, terms_of_fact
 from pipeline.memory.values import Fact
 
 
@@ -13,7 +13,7 @@ class DictionaryIndex:
 
     def __init__(self, facts: Mapping[int, Fact]) -> None:
         self._documents = {
-            number: Document(
+            number: RankedFact(
                 number=number,
                 terms=terms_of_fact(fact),
                 session_id=fact.source_session_id,
@@ -36,9 +36,9 @@ class DictionaryIndex:
     def having(self, term: str, limit: int) -> Sequence[int]:
         return self._having.get(term, [])[:limit]
 
-    def documents(self, numbers: Sequence[int]) -> Sequence[Document]:
+    def documents(self, numbers: Sequence[int]) -> Sequence[RankedFact]:
         return [self._documents[number] for number in numbers]
 
-    def beside(self, found: Sequence[Document]) -> Sequence[Document]:
+    def beside(self, found: Sequence[RankedFact]) -> Sequence[RankedFact]:
         turns = {(one.session_id, one.turn + step) for one in found for step in (-1, 0, 1)}
         return [one for one in self._documents.values() if (one.session_id, one.turn) in turns]

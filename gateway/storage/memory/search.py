@@ -8,7 +8,7 @@ from typing import cast
 from gateway.storage.identities import Identity
 from gateway.storage.json_bodies import decode_body
 from gateway.storage.memory.rows import EntryRow, ThreadRow
-from gateway.storage.search import SAID_KINDS, Said, account_prefix, terms_of
+from gateway.storage.search import SAID_KINDS, FoundMessage, account_prefix, terms_of
 
 
 class MemorySearch:
@@ -26,18 +26,18 @@ class MemorySearch:
         self._entries = entries
         self._is_deleted = is_deleted
 
-    async def find(self, words: str, people: Sequence[Identity], *, limit: int) -> tuple[Said, ...]:
+    async def find(self, words: str, people: Sequence[Identity], *, limit: int) -> tuple[FoundMessage, ...]:
         self._require_open()
         wanted = terms_of(words)
         if not wanted:
             return ()
-        found: list[tuple[int, Said]] = []
+        found: list[tuple[int, FoundMessage]] = []
         for thread in {thread for one in people for thread in self._threads_of(one)}:
             found += self._said(thread, wanted)
         found.sort(key=lambda pair: -pair[0])
         return tuple(said for _, said in found[:limit])
 
-    async def newest_in(self, words: str, threads: Collection[str]) -> Mapping[str, Said]:
+    async def newest_in(self, words: str, threads: Collection[str]) -> Mapping[str, FoundMessage]:
         self._require_open()
         wanted = terms_of(words)
         if not wanted:
@@ -54,7 +54,7 @@ class MemorySearch:
                 mine[row.thread] = mine.get(row.thread, True) and is_mine
         return [thread for thread, alone in mine.items() if alone and not self._is_deleted(thread)]
 
-    def _said(self, thread: str, wanted: Sequence[str]) -> list[tuple[int, Said]]:
+    def _said(self, thread: str, wanted: Sequence[str]) -> list[tuple[int, FoundMessage]]:
         log = self._threads[thread].log
         off_record = {
             row.record.session_id
@@ -69,7 +69,7 @@ class MemorySearch:
             terms = terms_of(text)
             if all(any(term.startswith(word) for term in terms) for word in wanted):
                 kind = cast("str", row.record.kind)
-                said = Said(
+                said = FoundMessage(
                     thread=thread,
                     kind="user" if kind == "user" else "assistant",
                     text=text,

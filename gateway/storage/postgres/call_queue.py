@@ -27,7 +27,7 @@ MOST_ATTEMPTS = 5
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class QueuedCall:
     """One call and the future that gets its outcome."""
 
     work: Any
@@ -55,7 +55,7 @@ class BatchWork(Protocol):
         """A new connection."""
         ...
 
-    async def run(self, connection: Connection, calls: list[Call]) -> None:
+    async def run(self, connection: Connection, calls: list[QueuedCall]) -> None:
         """Run the calls and settle each. What it raises becomes the error of those that are not settled."""
         ...
 
@@ -67,7 +67,7 @@ class CallQueue:
         self._name = name
         self._work = work
         self._place = place
-        self._queue: asyncio.Queue[Call | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[QueuedCall | None] = asyncio.Queue()
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -83,7 +83,7 @@ class CallQueue:
         if self._task is None:
             raise StorageError("the store is closed")
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._queue.put_nowait(Call(work=work, future=future))
+        self._queue.put_nowait(QueuedCall(work=work, future=future))
         return future
 
     async def stop(self) -> None:
@@ -105,7 +105,7 @@ class CallQueue:
         if self._connection is not None and not self._connection.is_closed():
             await self._close(self._connection)
 
-    async def _run(self, calls: list[Call]) -> None:
+    async def _run(self, calls: list[QueuedCall]) -> None:
         if not calls:
             return
         try:
@@ -131,7 +131,11 @@ class CallQueue:
 
 
 async def in_transaction(
-    connection: Connection, call: Call, place: str, *, isolation: Literal["read_committed", "repeatable_read"]
+    connection: Connection,
+    call: QueuedCall,
+    place: str,
+    *,
+    isolation: Literal["read_committed", "repeatable_read"],
 ) -> None:
     """Run the call's function in a separate transaction, and settle the call."""
     work: Callable[[Connection], Awaitable[Any]] = call.work

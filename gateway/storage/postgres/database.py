@@ -16,9 +16,15 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from gateway.storage.formats import Formats, StoreFormat, held_back, too_old
-from gateway.storage.postgres.call_queue import MOST_ATTEMPTS, Call, CallQueue, Connection, in_transaction
+from gateway.storage.postgres.call_queue import (
+    MOST_ATTEMPTS,
+    CallQueue,
+    Connection,
+    QueuedCall,
+    in_transaction,
+)
 from gateway.storage.postgres.errors import as_storage_error, is_lost, is_passing
-from gateway.storage.postgres.migration_steps import STEPS, Step, formats_of
+from gateway.storage.postgres.migration_steps import STEPS, MigrationStep, formats_of
 from gateway.storage.postgres.migrations import migrate, settled_format, store_format
 from gateway.storage.postgres.operations import Operation
 from pipeline.domain.clock import Clock, SystemClock
@@ -56,7 +62,7 @@ class Database:
         self,
         url: str,
         *,
-        steps: Sequence[Step] = STEPS,
+        steps: Sequence[MigrationStep] = STEPS,
         use: Use = "beside",
         claim_s: float = 10.0,
         migrates: bool = True,
@@ -199,7 +205,7 @@ class _Writing:
             raise
         return connection
 
-    async def run(self, connection: Connection, calls: list[Call]) -> None:
+    async def run(self, connection: Connection, calls: list[QueuedCall]) -> None:
         for are_operations, group in groupby(calls, key=lambda call: isinstance(call.work, Operation)):
             if are_operations:
                 await self._apply(connection, list(group))
@@ -207,7 +213,7 @@ class _Writing:
             for call in group:
                 await in_transaction(connection, call, self._database.place, isolation="read_committed")
 
-    async def _apply(self, connection: Connection, calls: list[Call]) -> None:
+    async def _apply(self, connection: Connection, calls: list[QueuedCall]) -> None:
         try:
             found = json.loads(await connection.fetchval(_APPLY, _batch(call.work for call in calls)))
         except asyncpg.PostgresError as error:
@@ -221,7 +227,7 @@ class _Writing:
         for call, result in zip(calls, found, strict=True):
             _settle(call, result)
 
-    async def _apply_alone(self, connection: Connection, call: Call) -> None:
+    async def _apply_alone(self, connection: Connection, call: QueuedCall) -> None:
         """Run one operation of a batch that the database refused as a whole: for a value that it cannot hold,
         or because another process was in the way."""
         for attempt in count(1):
@@ -247,7 +253,7 @@ class _Reading:
     async def connect(self) -> Connection:
         return await self._database.connect(readonly=True)
 
-    async def run(self, connection: Connection, calls: list[Call]) -> None:
+    async def run(self, connection: Connection, calls: list[QueuedCall]) -> None:
         for call in calls:
             if not isinstance(call.work, _Statement):
                 await in_transaction(connection, call, self._database.place, isolation="repeatable_read")
@@ -270,7 +276,7 @@ def _batch(operations: Iterable[Operation[Any]]) -> str:
     return f"[{','.join(operation.text for operation in operations)}]"
 
 
-def _settle(call: Call, result: dict[str, Any]) -> None:
+def _settle(call: QueuedCall, result: dict[str, Any]) -> None:
     try:
         call.succeed(call.work.outcome(result))
     except StorageError as refusal:

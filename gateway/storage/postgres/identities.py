@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from gateway.storage.identities import (
     GROUP_PREFIX,
     Identity,
-    Joined,
     JoinRequest,
+    JoinResult,
     Left,
     LinkCode,
     Member,
@@ -86,8 +86,8 @@ class PostgresIdentities:
 
         await self._database.write(change)
 
-    async def join(self, request: JoinRequest, limits: TryLimits) -> Joined:
-        async def change(db: Connection) -> Joined:
+    async def join(self, request: JoinRequest, limits: TryLimits) -> JoinResult:
+        async def change(db: Connection) -> JoinResult:
             await lock(db, _LOCK)
             return await _join(db, request, limits)
 
@@ -114,7 +114,7 @@ class _Row:
     changed_by: str
 
 
-async def _join(db: Connection, request: JoinRequest, limits: TryLimits) -> Joined:
+async def _join(db: Connection, request: JoinRequest, limits: TryLimits) -> JoinResult:
     identity = request.identity
     row = await _row(db, identity)
     if row.changed_by == request.message_id:
@@ -122,11 +122,11 @@ async def _join(db: Connection, request: JoinRequest, limits: TryLimits) -> Join
     await db.execute(_FORGET_TRIES, request.at - limits.window_s)
     (own, everybody) = (await db.fetch(_TRIES, plain(identity.key)))[0]
     if own >= limits.identity or everybody >= limits.everybody:
-        return Joined(status="limited")
+        return JoinResult(status="limited")
     found = await db.fetchrow(_BY_CODE, request.code_hash, request.at)
     if found is None:
         await db.execute(_TRY, plain(identity.key), request.at)
-        return Joined(status="wrong")
+        return JoinResult(status="wrong")
     owner = _member(*found)
     asked = await _row(db, owner.identity)
     status = judge_join(
@@ -139,11 +139,11 @@ async def _join(db: Connection, request: JoinRequest, limits: TryLimits) -> Join
         most=request.most,
     )
     if status != "joined":
-        return Joined(status=status)
+        return JoinResult(status=status)
     return await _link(db, request, owner, asked, row)
 
 
-async def _link(db: Connection, request: JoinRequest, owner: Member, asked: _Row, row: _Row) -> Joined:
+async def _link(db: Connection, request: JoinRequest, owner: Member, asked: _Row, row: _Row) -> JoinResult:
     exists = asked.person.startswith(GROUP_PREFIX)
     person, source = (asked.person, "") if exists else (request.new_person, asked.person)
     if source:
@@ -167,9 +167,9 @@ async def _add_up(db: Connection, one: str, other: str, person: str) -> None:
         await _use(db, day, person, added_up(*used))
 
 
-async def _joined(db: Connection, request: JoinRequest, person: str, source: str, before: str) -> Joined:
+async def _joined(db: Connection, request: JoinRequest, person: str, source: str, before: str) -> JoinResult:
     others = await _others(db, person, request.identity)
-    return Joined(status="joined", person=person, source=source, before=before, others=others)
+    return JoinResult(status="joined", person=person, source=source, before=before, others=others)
 
 
 async def _leave(db: Connection, identity: Identity, message_id: str, day: str) -> Left:

@@ -15,7 +15,7 @@ from typing import Any
 
 from gateway.storage.memories import decode_fact, encode_fact
 from gateway.storage.postgres.database import Connection
-from pipeline.memory.recall import Document, Hit, find_by_words, terms_of_fact
+from pipeline.memory.recall import FactHit, RankedFact, find_by_words, terms_of_fact
 from pipeline.memory.values import Fact
 from pipeline.memory.words import WORDS_VERSION, terms_of_question
 
@@ -51,7 +51,7 @@ _LIVE_ROWS = "SELECT n, body FROM memory_facts JOIN memory_texts USING (n) WHERE
 _SET_TERMS = "UPDATE memory_facts SET terms = $1 WHERE n = $2"
 
 
-class FactRows:
+class PostgresFactRows:
     """The facts of one owner, in the caller's transaction."""
 
     def __init__(self, db: Connection, owner: str, salt: bytes) -> None:
@@ -104,11 +104,11 @@ async def is_current(db: Connection, owner: str) -> bool:
     return found is None or found["words"] == WORDS_VERSION
 
 
-async def writable_rows(db: Connection, owner: str) -> FactRows:
+async def writable_rows(db: Connection, owner: str) -> PostgresFactRows:
     """The facts of an owner, who is added if needed, with the terms of this release."""
     await db.execute(_NEW_OWNER, owner, secrets.token_bytes(32), WORDS_VERSION)
     ((salt, words),) = await db.fetch(_SALT, owner)
-    rows = FactRows(db, owner, bytes(salt))
+    rows = PostgresFactRows(db, owner, bytes(salt))
     if words != WORDS_VERSION:
         await rows.index_again()
     return rows
@@ -119,7 +119,7 @@ async def is_known(db: Connection, owner: str) -> bool:
     return await db.fetchrow(_SALT, owner) is not None
 
 
-async def hits_of(db: Connection, owner: str, question: str, *, limit: int) -> tuple[Hit, ...]:
+async def hits_of(db: Connection, owner: str, question: str, *, limit: int) -> tuple[FactHit, ...]:
     """The facts of an owner that fit the question, best first."""
     found = await db.fetchrow(_SALT, owner)
     terms = list(terms_of_question(question))
@@ -159,7 +159,7 @@ class _ReadFacts:
     def __init__(self, size: int, having: Mapping[str, Sequence[int]]) -> None:
         self._size = size
         self._having = having
-        self.rows: dict[str, Sequence[Document]] = {}
+        self.rows: dict[str, Sequence[RankedFact]] = {}
 
     def size(self) -> int:
         return self._size
@@ -170,20 +170,20 @@ class _ReadFacts:
     def having(self, term: str, limit: int) -> Sequence[int]:
         return self._having[term][:limit]
 
-    def documents(self, numbers: Sequence[int]) -> Sequence[Document]:
+    def documents(self, numbers: Sequence[int]) -> Sequence[RankedFact]:
         return self._read("documents", _DOCUMENTS, list(numbers))
 
-    def beside(self, found: Sequence[Document]) -> Sequence[Document]:
+    def beside(self, found: Sequence[RankedFact]) -> Sequence[RankedFact]:
         turns = sorted({(one.session_id, one.turn) for one in found})
         return self._read("beside", _BESIDE, [turn[0] for turn in turns], [turn[1] for turn in turns])
 
-    def _read(self, name: str, statement: str, *values: Any) -> Sequence[Document]:
+    def _read(self, name: str, statement: str, *values: Any) -> Sequence[RankedFact]:
         if name not in self.rows:
             raise _NotRead(name, statement, *values)
         return self.rows[name]
 
 
-def _document(row: Any, plain: dict[str, str]) -> Document:
+def _document(row: Any, plain: dict[str, str]) -> RankedFact:
     terms: Iterable[str] = row["terms"].split()
     known = tuple(plain.get(term, "") for term in terms)
-    return Document(number=row["n"], terms=known, session_id=row["session"], turn=row["turn"])
+    return RankedFact(number=row["n"], terms=known, session_id=row["session"], turn=row["turn"])

@@ -21,7 +21,7 @@ from gateway.storage.memories import (
     without_rules,
 )
 from gateway.storage.postgres.database import Connection
-from gateway.storage.postgres.memory_index import FactRows, delete, is_known, writable_rows
+from gateway.storage.postgres.memory_index import PostgresFactRows, delete, is_known, writable_rows
 from gateway.storage.postgres.statements import changed, lock, memory_key
 from pipeline.memory.ports import MemoryWrites, Written
 from pipeline.memory.values import Fact, Profile
@@ -109,7 +109,7 @@ async def write(db: Connection, owner: str, writes: MemoryWrites) -> Written:
     return written
 
 
-async def _write_facts(db: Connection, owner: str, rows: FactRows, writes: MemoryWrites) -> Written:
+async def _write_facts(db: Connection, owner: str, rows: PostgresFactRows, writes: MemoryWrites) -> Written:
     stored_as: dict[str, str] = {}
     added = again = 0
     for fact in writes.facts:
@@ -220,7 +220,7 @@ async def _by_id(db: Connection, owner: str, fact_id: str) -> Fact | None:
     return found[0][1] if found else None
 
 
-async def _mark(db: Connection, owner: str, rows: FactRows, fact: Fact) -> None:
+async def _mark(db: Connection, owner: str, rows: PostgresFactRows, fact: Fact) -> None:
     number = (await _numbered(db, _BY_ID, owner, fact.id))[0][0]
     await rows.mark(number, fact)
 

@@ -26,7 +26,7 @@ from pipeline.domain.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class MigrationStep:
     """What brings a database from one schema version to the next, in one transaction."""
 
     statements: tuple[str, ...]
@@ -34,17 +34,17 @@ class Step:
     """The oldest data format whose programs work afterwards; 0 where all do that worked before."""
 
 
-def added(*statements: str) -> Step:
+def added(*statements: str) -> MigrationStep:
     """A step that older processes do not notice."""
-    return Step(statements=statements)
+    return MigrationStep(statements=statements)
 
 
-def removed(*statements: str, oldest: int) -> Step:
+def removed(*statements: str, oldest: int) -> MigrationStep:
     """A step that waits until no living process has a format older than `oldest`."""
-    return Step(statements=statements, oldest=oldest)
+    return MigrationStep(statements=statements, oldest=oldest)
 
 
-def formats_of(steps: Sequence[Step]) -> Formats:
+def formats_of(steps: Sequence[MigrationStep]) -> Formats:
     """What a program with these steps can use: it works before those at the end that take something away."""
     oldest = len(steps)
     while oldest > 1 and steps[oldest - 1].oldest:
@@ -52,7 +52,7 @@ def formats_of(steps: Sequence[Step]) -> Formats:
     return Formats(oldest=oldest, newest=len(steps))
 
 
-STEPS: tuple[Step, ...] = (
+STEPS: tuple[MigrationStep, ...] = (
     added(*CORE_TABLES, *APPLY_FUNCTION),
     *(added(*statements) for statements in BOOK_STEPS),
     added(*OWNER_TABLES),

@@ -12,7 +12,7 @@ from typing import Final
 from gateway.storage.formats import StoreFormat, too_old
 from gateway.storage.postgres.call_queue import Connection
 from gateway.storage.postgres.format_tables import UNREPORTED
-from gateway.storage.postgres.migration_steps import Step
+from gateway.storage.postgres.migration_steps import MigrationStep
 from pipeline.domain.errors import StorageError
 
 _LOCK = 0x5061726C6F7572
@@ -37,7 +37,7 @@ _WAIT: Final = "SET LOCAL lock_timeout = '10s'"
 
 
 async def migrate(
-    connection: Connection, place: str, steps: Sequence[Step], *, alone: bool = False
+    connection: Connection, place: str, steps: Sequence[MigrationStep], *, alone: bool = False
 ) -> StoreFormat:
     """Apply the missing steps inside the caller's transaction, up to the first that has to wait for a living
     process; how far it came. `alone` says that no other process can be alive.
@@ -75,7 +75,7 @@ async def migrate(
     return StoreFormat(version=now.version, oldest=now.oldest, newest=now.newest, held_by=held_by)
 
 
-async def store_format(connection: Connection, steps: Sequence[Step]) -> StoreFormat:
+async def store_format(connection: Connection, steps: Sequence[MigrationStep]) -> StoreFormat:
     """How far the database is; version 0 for one that Parlour has never opened."""
     if not await connection.fetchval(_EXISTS, "parlour.schema_version"):
         return StoreFormat(version=0, oldest=0, newest=len(steps))
@@ -84,7 +84,7 @@ async def store_format(connection: Connection, steps: Sequence[Step]) -> StoreFo
     return StoreFormat(version=row["version"], oldest=row["oldest"], newest=len(steps))
 
 
-async def settled_format(connection: Connection, steps: Sequence[Step]) -> StoreFormat:
+async def settled_format(connection: Connection, steps: Sequence[MigrationStep]) -> StoreFormat:
     """The same, after a migration that runs now in another process."""
     await connection.execute("SELECT pg_advisory_xact_lock_shared($1)", _LOCK)
     return await store_format(connection, steps)

@@ -16,7 +16,7 @@ from gateway.storage.identities import Identity
 from gateway.storage.json_bodies import decode_body
 from gateway.storage.postgres.database import Connection, Database
 from gateway.storage.postgres.statements import lock, plain
-from gateway.storage.search import Said, account_prefix, terms_of
+from gateway.storage.search import FoundMessage, account_prefix, terms_of
 
 _AT_ONCE = 500
 """Records that are indexed in one transaction, so that a turn waits for no more."""
@@ -75,7 +75,7 @@ class PostgresSearch:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, words: str, people: Sequence[Identity], *, limit: int) -> tuple[Said, ...]:
+    async def find(self, words: str, people: Sequence[Identity], *, limit: int) -> tuple[FoundMessage, ...]:
         wanted = terms_of(words)
         if not wanted:
             return ()
@@ -85,7 +85,7 @@ class PostgresSearch:
         rows = await self._database.read(lambda db: db.fetch(_FIND, *values))
         return tuple(map(_said, rows))
 
-    async def newest_in(self, words: str, threads: Collection[str]) -> Mapping[str, Said]:
+    async def newest_in(self, words: str, threads: Collection[str]) -> Mapping[str, FoundMessage]:
         wanted = terms_of(words)
         if not wanted or not threads:
             return {}
@@ -153,8 +153,8 @@ def _query(wanted: Sequence[str]) -> str:
     return " & ".join(f"'{term}':*" for term in _cut(wanted))
 
 
-def _said(row: Any) -> Said:
-    return Said(
+def _said(row: Any) -> FoundMessage:
+    return FoundMessage(
         thread=row["key"],
         kind="user" if row["kind"] == "user" else "assistant",
         text=str(decode_body(row["body"]).get("text", "")),

@@ -29,7 +29,7 @@ from gateway.storage.postgres.books import PostgresBooks
 from gateway.storage.postgres.call_queue import Row
 from gateway.storage.postgres.database import Connection, Database, Use
 from gateway.storage.postgres.jobs import PostgresJobs
-from gateway.storage.postgres.migration_steps import STEPS, Step
+from gateway.storage.postgres.migration_steps import STEPS, MigrationStep
 from gateway.storage.postgres.operations import Operation, plain
 from gateway.storage.postgres.owners import PostgresOwners
 from gateway.storage.postgres.small_books import PostgresBursts, PostgresExpiries, PostgresStates
@@ -52,7 +52,7 @@ class PostgresStore(PostgresBooks):
     committed.
     """
 
-    def __init__(self, url: str, *, use: Use = "beside", steps: Sequence[Step] = STEPS) -> None:
+    def __init__(self, url: str, *, use: Use = "beside", steps: Sequence[MigrationStep] = STEPS) -> None:
         """`use` says beside which other gateways it can be opened."""
         self.url = url
         self.database = Database(url, use=use, steps=steps)

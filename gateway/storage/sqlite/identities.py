@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from gateway.storage.identities import (
     GROUP_PREFIX,
     Identity,
-    Joined,
     JoinRequest,
+    JoinResult,
     Left,
     LinkCode,
     Member,
@@ -70,7 +70,7 @@ class SqliteIdentities:
 
         await self._writer().submit(work)
 
-    async def join(self, request: JoinRequest, limits: TryLimits) -> Joined:
+    async def join(self, request: JoinRequest, limits: TryLimits) -> JoinResult:
         return await self._writer().submit(lambda db: _join(db, request, limits))
 
     async def leave(self, identity: Identity, *, message_id: str, day: str) -> Left:
@@ -101,7 +101,7 @@ def _issue(db: sqlite3.Connection, code: LinkCode, limit: int) -> bool:
     return True
 
 
-def _join(db: sqlite3.Connection, request: JoinRequest, limits: TryLimits) -> Joined:
+def _join(db: sqlite3.Connection, request: JoinRequest, limits: TryLimits) -> JoinResult:
     identity = request.identity
     row = _row(db, identity)
     if row.changed_by == request.message_id:
@@ -109,11 +109,11 @@ def _join(db: sqlite3.Connection, request: JoinRequest, limits: TryLimits) -> Jo
     db.execute(_FORGET_TRIES, (request.at - limits.window_s,))
     own, everybody = db.execute(_TRIES, (identity.key,)).fetchone()
     if own >= limits.identity or everybody >= limits.everybody:
-        return Joined(status="limited")
+        return JoinResult(status="limited")
     found = db.execute(_BY_CODE, (request.code_hash, request.at)).fetchone()
     if found is None:
         db.execute(_TRY, (identity.key, request.at))
-        return Joined(status="wrong")
+        return JoinResult(status="wrong")
     owner = _member(*found)
     asked = _row(db, owner.identity)
     status = judge_join(
@@ -126,7 +126,7 @@ def _join(db: sqlite3.Connection, request: JoinRequest, limits: TryLimits) -> Jo
         most=request.most,
     )
     if status != "joined":
-        return Joined(status=status)
+        return JoinResult(status=status)
     exists = asked.person.startswith(GROUP_PREFIX)
     person, source = (asked.person, "") if exists else (request.new_person, asked.person)
     if source:
@@ -147,9 +147,11 @@ def _add_up(db: sqlite3.Connection, one: str, other: str, person: str) -> None:
         _use(db, day, person, added_up(_used(db, day, one), _used(db, day, other), _used(db, day, both)))
 
 
-def _joined(db: sqlite3.Connection, request: JoinRequest, person: str, source: str, before: str) -> Joined:
+def _joined(
+    db: sqlite3.Connection, request: JoinRequest, person: str, source: str, before: str
+) -> JoinResult:
     others = _others(db, person, request.identity)
-    return Joined(status="joined", person=person, source=source, before=before, others=others)
+    return JoinResult(status="joined", person=person, source=source, before=before, others=others)
 
 
 def _leave(db: sqlite3.Connection, identity: Identity, message_id: str, day: str) -> Left:

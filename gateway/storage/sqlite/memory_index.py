@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 from gateway.storage.memories import decode_fact, encode_fact
 from gateway.storage.sqlite.secure_overwrite import filled
-from pipeline.memory.recall import Document, terms_of_fact
+from pipeline.memory.recall import RankedFact, terms_of_fact
 from pipeline.memory.values import Fact
 from pipeline.memory.words import WORDS_VERSION
 
@@ -52,7 +52,7 @@ _LIVE_ROWS = (
 _SET_TERMS = "UPDATE memory_facts SET terms = ? WHERE n = ?"
 
 
-class FactRows:
+class SqliteFactRows:
     """The facts of one owner, in the caller's transaction; also the `FactIndex` of a search."""
 
     def __init__(self, db: sqlite3.Connection, owner: str, salt: bytes) -> None:
@@ -71,11 +71,11 @@ class FactRows:
     def having(self, term: str, limit: int) -> Sequence[int]:
         return [row[0] for row in self._db.execute(_HAVING, (self._hash(term), limit))]
 
-    def documents(self, numbers: Sequence[int]) -> Sequence[Document]:
+    def documents(self, numbers: Sequence[int]) -> Sequence[RankedFact]:
         rows = self._db.execute(_DOCUMENTS, (json.dumps(list(numbers)), self._owner))
         return [self._document(*row) for row in rows]
 
-    def beside(self, found: Sequence[Document]) -> Sequence[Document]:
+    def beside(self, found: Sequence[RankedFact]) -> Sequence[RankedFact]:
         turns = {(one.session_id, one.turn): None for one in found}
         rows: dict[int, tuple[int, str, str, int]] = {}
         for session, turn in turns:
@@ -83,10 +83,10 @@ class FactRows:
             rows.update((row[0], row) for row in self._db.execute(_BESIDE, values))
         return [self._document(*row) for row in rows.values()]
 
-    def _document(self, number: int, terms: str, session: str, turn: int) -> Document:
+    def _document(self, number: int, terms: str, session: str, turn: int) -> RankedFact:
         plain = self._plain
         known = tuple(plain.get(term, "") for term in terms.split())
-        return Document(number=number, terms=known, session_id=session, turn=turn)
+        return RankedFact(number=number, terms=known, session_id=session, turn=turn)
 
     # -- writing ------------------------------------------------------------------------------
     def add(self, fact: Fact) -> int:
@@ -147,10 +147,10 @@ class FactRows:
         return digest
 
 
-def rows_of(db: sqlite3.Connection, owner: str) -> FactRows | None:
+def rows_of(db: sqlite3.Connection, owner: str) -> SqliteFactRows | None:
     """The facts of an owner; None if nothing was ever stored."""
     found = db.execute(_SALT, (owner,)).fetchone()
-    return None if found is None else FactRows(db, owner, found[0])
+    return None if found is None else SqliteFactRows(db, owner, found[0])
 
 
 def is_current(db: sqlite3.Connection, owner: str) -> bool:
@@ -159,11 +159,11 @@ def is_current(db: sqlite3.Connection, owner: str) -> bool:
     return found is None or found[1] == WORDS_VERSION
 
 
-def writable_rows(db: sqlite3.Connection, owner: str) -> FactRows:
+def writable_rows(db: sqlite3.Connection, owner: str) -> SqliteFactRows:
     """The facts of an owner, who is added if needed, with the terms of this release."""
     db.execute(_NEW_OWNER, (owner, WORDS_VERSION))
     salt, words = db.execute(_SALT, (owner,)).fetchone()
-    rows = FactRows(db, owner, salt)
+    rows = SqliteFactRows(db, owner, salt)
     if words != WORDS_VERSION:
         rows.index_again()
     return rows

@@ -18,7 +18,7 @@ from gateway.storage.memories import (
     storable_owner,
     without_rules,
 )
-from gateway.storage.sqlite.memory_index import FactRows, rows_of, writable_rows
+from gateway.storage.sqlite.memory_index import SqliteFactRows, rows_of, writable_rows
 from gateway.storage.sqlite.secure_overwrite import filled
 from pipeline.memory.ports import MemoryWrites, Written
 from pipeline.memory.values import Fact, Profile
@@ -91,7 +91,7 @@ def write(db: sqlite3.Connection, owner: str, writes: MemoryWrites) -> Written:
     return written
 
 
-def _write_facts(db: sqlite3.Connection, owner: str, rows: FactRows, writes: MemoryWrites) -> Written:
+def _write_facts(db: sqlite3.Connection, owner: str, rows: SqliteFactRows, writes: MemoryWrites) -> Written:
     stored_as: dict[str, str] = {}
     added = again = 0
     for fact in writes.facts:
@@ -216,7 +216,7 @@ def _by_id(db: sqlite3.Connection, owner: str, fact_id: str) -> Fact | None:
     return found[0][1] if found else None
 
 
-def _mark(db: sqlite3.Connection, owner: str, rows: FactRows, fact: Fact) -> None:
+def _mark(db: sqlite3.Connection, owner: str, rows: SqliteFactRows, fact: Fact) -> None:
     number = _numbered(db, _BY_ID, (owner, fact.id))[0][0]
     rows.mark(number, fact)
 

@@ -6,10 +6,10 @@ import sqlite3
 from pathlib import Path
 
 from gateway.storage.sqlite.connection import as_storage_error, open_reader
-from gateway.storage.sqlite.worker_thread import Call
+from gateway.storage.sqlite.worker_thread import ThreadCall
 
 
-class Reading:
+class ReadConnection:
     """Runs reads one by one on a connection that cannot write."""
 
     def __init__(self, path: Path) -> None:
@@ -19,7 +19,7 @@ class Reading:
         """The one connection that reads."""
         return open_reader(self._path)
 
-    def run(self, db: sqlite3.Connection, calls: list[Call]) -> None:
+    def run(self, db: sqlite3.Connection, calls: list[ThreadCall]) -> None:
         """Run each call separately; each one sees every commit from before it was submitted."""
         for call in calls:
             try:

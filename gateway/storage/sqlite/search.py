@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from gateway.storage.identities import Identity
-from gateway.storage.search import Said, account_prefix, terms_of
+from gateway.storage.search import FoundMessage, account_prefix, terms_of
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 
 _AT_ONCE = 500
@@ -66,21 +66,21 @@ class SqliteSearch:
         self._writer = writer
         self._reader = reader
 
-    async def find(self, words: str, people: Sequence[Identity], *, limit: int) -> tuple[Said, ...]:
+    async def find(self, words: str, people: Sequence[Identity], *, limit: int) -> tuple[FoundMessage, ...]:
         wanted = terms_of(words)
         if not wanted:
             return ()
         await self._complete()
         return await self._reader().submit(lambda db: _find(db, wanted, people, limit))
 
-    async def newest_in(self, words: str, threads: Collection[str]) -> Mapping[str, Said]:
+    async def newest_in(self, words: str, threads: Collection[str]) -> Mapping[str, FoundMessage]:
         wanted = terms_of(words)
         if not wanted or not threads:
             return {}
         await self._complete()
         values = (_query(wanted), json.dumps(sorted(threads)))
 
-        def work(db: sqlite3.Connection) -> dict[str, Said]:
+        def work(db: sqlite3.Connection) -> dict[str, FoundMessage]:
             found = [_said(*row[:4]) for row in db.execute(_NEWEST_IN, values)]
             return {said.thread: said for said in found}
 
@@ -104,7 +104,7 @@ def _index(db: sqlite3.Connection) -> bool:
 
 def _find(
     db: sqlite3.Connection, wanted: Sequence[str], people: Sequence[Identity], limit: int
-) -> tuple[Said, ...]:
+) -> tuple[FoundMessage, ...]:
     threads: set[int] = set()
     for person in people:
         values = {"prefix": account_prefix(person), "user": person.user}
@@ -118,5 +118,5 @@ def _query(wanted: Sequence[str]) -> str:
     return " ".join(f'"{term}"*' for term in wanted)
 
 
-def _said(thread: str, kind: str, text: str, at: float) -> Said:
-    return Said(thread=thread, kind="user" if kind == "user" else "assistant", text=text, at=at)
+def _said(thread: str, kind: str, text: str, at: float) -> FoundMessage:
+    return FoundMessage(thread=thread, kind="user" if kind == "user" else "assistant", text=text, at=at)

@@ -62,7 +62,7 @@ from gateway.storage.sqlite.memories import SqliteMemories
 from gateway.storage.sqlite.page_chats import SqlitePage
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.questions import QuestionThreads
-from gateway.storage.sqlite.reader import Reading
+from gateway.storage.sqlite.reader import ReadConnection
 from gateway.storage.sqlite.search import SqliteSearch
 from gateway.storage.sqlite.shield import SqliteShield
 from gateway.storage.sqlite.speech import SqliteVoices
@@ -84,7 +84,7 @@ class SqliteStore:
     def __init__(self, path: Path, *, synchronous: Synchronous = "FULL") -> None:
         self._path = path
         self._group_commit = GroupCommit(path, synchronous=synchronous)
-        self._reading = Reading(path)
+        self._reading = ReadConnection(path)
         self._writer = DatabaseThread("store-writer", self._group_commit)
         self._reader = DatabaseThread("store-reader", self._reading)
         self._questions = QuestionThreads()

@@ -32,7 +32,7 @@ _STATE_NAMES: Final = frozenset({"state", "memory"})
 _CONSTANT_NAMES: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "null": None}
 
 
-class Refused(Exception):
+class ExpressionRefused(Exception):
     """The text is not an expression of the language; the message says why.
 
     `offset` is the position in bytes of the UTF-8 text, as in Python's syntax trees; None if unknown.
@@ -63,8 +63,8 @@ def compile_condition(node: ast.expr) -> Evaluator:
     return compile_tree(node)
 
 
-def _refused(node: ast.expr, what: str) -> Refused:
-    return Refused(f"{what} is not allowed", node.col_offset)
+def _refused(node: ast.expr, what: str) -> ExpressionRefused:
+    return ExpressionRefused(f"{what} is not allowed", node.col_offset)
 
 
 def _constant(node: ast.Constant) -> Evaluator:

@@ -19,7 +19,12 @@ from typing import Any, Final
 from pipeline.domain.errors import GraphError
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.comparison import MAPPINGS, Mismatch, truth
-from pipeline.graph.definition.expression_compiler import Absent, Evaluator, Refused, compile_condition
+from pipeline.graph.definition.expression_compiler import (
+    Absent,
+    Evaluator,
+    ExpressionRefused,
+    compile_condition,
+)
 
 MAX_LENGTH: Final = 500
 """Characters of one expression, and so of each string and number in it."""
@@ -43,7 +48,7 @@ class Expression:
             raise GraphError("the expression is empty; write a condition such as confidence >= 0.8")
         try:
             return cls(text=text, evaluator=compile_condition(_tree(text)))
-        except Refused as refused:
+        except ExpressionRefused as refused:
             raise _refusal(text.strip(), refused) from None
 
     @classmethod
@@ -79,7 +84,7 @@ def expression_problem(text: str) -> str:
     return ""
 
 
-def _refusal(text: str, refused: Refused) -> GraphError:
+def _refusal(text: str, refused: ExpressionRefused) -> GraphError:
     shown = text if len(text) <= 80 else text[:79] + "…"
     where = ""
     if refused.offset is not None:
@@ -101,9 +106,9 @@ def _tree(text: str) -> ast.expr:
             warnings.simplefilter("error")
             tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
-        raise Refused(f"{error.msg} (character {error.offset or 1})") from None
+        raise ExpressionRefused(f"{error.msg} (character {error.offset or 1})") from None
     except (ValueError, RecursionError, MemoryError):
-        raise Refused("it cannot be read as an expression") from None
+        raise ExpressionRefused("it cannot be read as an expression") from None
     _check_size(tree)
     return tree
 
@@ -114,18 +119,18 @@ _STRING: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 def _check_text(text: str) -> None:
     """Refuse text that would cost the parser much time or memory, before parsing it."""
     if len(text) > MAX_LENGTH:
-        raise Refused(f"it has {len(text)} characters, and {MAX_LENGTH} are allowed")
+        raise ExpressionRefused(f"it has {len(text)} characters, and {MAX_LENGTH} are allowed")
     if any(character in text for character in "\0\r\n\f\v"):
-        raise Refused("it must be one line without control characters")
+        raise ExpressionRefused("it must be one line without control characters")
     # `_STRING` does not match triple-quoted strings correctly.
     if "'''" in text or '"""' in text:
-        raise Refused("triple quotes are not allowed")
+        raise ExpressionRefused("triple quotes are not allowed")
     depth = 0
     for character in _STRING.sub("", text):
         if character in "([{":
             depth += 1
             if depth > MAX_DEPTH:
-                raise Refused(f"its brackets nest deeper than {MAX_DEPTH} levels")
+                raise ExpressionRefused(f"its brackets nest deeper than {MAX_DEPTH} levels")
         elif character in ")]}":
             depth -= 1
 
@@ -137,10 +142,10 @@ def _check_size(tree: ast.expr) -> None:
     for _ in range(MAX_DEPTH):
         nodes += len(level)
         if nodes > MAX_NODES:
-            raise Refused(f"it has more than {MAX_NODES} parts")
+            raise ExpressionRefused(f"it has more than {MAX_NODES} parts")
         level = [
             child for node in level for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)
         ]
         if not level:
             return
-    raise Refused(f"it nests deeper than {MAX_DEPTH} levels")
+    raise ExpressionRefused(f"it nests deeper than {MAX_DEPTH} levels")

@@ -41,7 +41,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class RouteQuestion:
     """Which target follows `node`? `output` is untrusted: it may quote users and tools."""
 
     goal: Goal | None
@@ -61,7 +61,7 @@ class Choice:
 class Decider(Protocol):
     """Answers one question with one call to a model. After any exception the fallback is taken."""
 
-    async def decide(self, question: Question, context: Any) -> Choice:
+    async def decide(self, question: RouteQuestion, context: Any) -> Choice:
         """Choose a candidate. `context` is the context of the run's nodes."""
         ...
 

@@ -25,7 +25,7 @@ from pipeline.graph.definition.elements import (
     When,
 )
 from pipeline.graph.definition.exits import Exits
-from pipeline.graph.definition.ports import Candidate, Decider, Question
+from pipeline.graph.definition.ports import Candidate, Decider, RouteQuestion
 from pipeline.graph.execution.control import asked_to_stop
 
 
@@ -137,7 +137,7 @@ async def _decided(
         for edge in edges
         if isinstance(edge.when, LlmDecide)
     )
-    question = Question(goal=goal, node=node, output=MappingProxyType(output), candidates=candidates)
+    question = RouteQuestion(goal=goal, node=node, output=MappingProxyType(output), candidates=candidates)
     try:
         async with call.clock.timeout(call.seconds):
             choice = await call.decider.decide(question, call.context)

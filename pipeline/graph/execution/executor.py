@@ -28,16 +28,16 @@ from pipeline.graph.execution.environment import RunEnvironment, RunStopped
 from pipeline.graph.execution.kept_runs import KeptRuns
 from pipeline.graph.execution.run_loop import RunLoop
 from pipeline.graph.run.events import Listener, RunCompleted
-from pipeline.graph.run.outcome import GATE_EXPIRED, Answer, Failure, RunOutcome, RunStatus, StopReason
+from pipeline.graph.run.outcome import GATE_EXPIRED, Answer, RunFailure, RunOutcome, RunStatus, StopReason
 from pipeline.graph.run.recorder import FIRST_SNAPSHOT, RunRecorder
-from pipeline.graph.run.records import GateRefused, Head, RawRecord, Record, RunEnded
+from pipeline.graph.run.records import GateRefused, Head, RawRecord, RunEnded, RunRecord
 from pipeline.graph.run.replay import replay
 from pipeline.graph.run.state import Run
 
 _NEVER: Final = nullcontext()
 """Used where there is no deadline."""
 NOTHING: Final[State] = MappingProxyType({})
-_Verdict: TypeAlias = tuple[RunStatus, StopReason, Failure | None]
+_Verdict: TypeAlias = tuple[RunStatus, StopReason, RunFailure | None]
 
 
 class Executor(Generic[ContextT, StateT]):
@@ -253,9 +253,9 @@ def _verdict_after(loop: RunLoop, cause: BaseException, deadline: object) -> _Ve
         return "cancelled", "aborted", None
     if timed_out:
         words = f"the run took longer than {loop.env.limits.max_seconds:g} seconds"
-        return "failed", "timeout", Failure(node="", code="timeout", message=words)
+        return "failed", "timeout", RunFailure(node="", code="timeout", message=words)
     if isinstance(cause, RunStopped):
-        return "failed", cause.reason, Failure(node="", code=cause.reason, message=str(cause))
+        return "failed", cause.reason, RunFailure(node="", code=cause.reason, message=str(cause))
     raise cause from None
 
 
@@ -305,7 +305,7 @@ async def _close(loop: RunLoop, status: RunStatus, reason: StopReason) -> None:
     await recorder.barrier()
 
 
-def _outcome(loop: RunLoop, status: RunStatus, reason: StopReason, error: Failure | None) -> RunOutcome:
+def _outcome(loop: RunLoop, status: RunStatus, reason: StopReason, error: RunFailure | None) -> RunOutcome:
     run = loop.run
     failures = tuple(loop.raised.get(failure, failure) for failure in run.failures)
     degraded = bool(failures or run.retries)
@@ -329,7 +329,7 @@ async def _record_answers(loop: RunLoop, answers: Sequence[Answer]) -> None:
     """Record the answers, then what follows gates that have expired: those that resume count as answered with
     nothing, and the nodes of the others fail."""
     for answer in answers:
-        record: Record = {"do": "answer", "gate": {"id": answer.gate}, "choice": answer.choice}
+        record: RunRecord = {"do": "answer", "gate": {"id": answer.gate}, "choice": answer.choice}
         if answer.note:
             record["note"] = answer.note
         if answer.by:
@@ -342,11 +342,11 @@ async def _record_answers(loop: RunLoop, answers: Sequence[Answer]) -> None:
         gate = frame.gate if loop.run.frames.get(frame.id) is frame else None
         if gate is not None and gate.expires_at is not None and gate.expires_at <= now:
             if gate.resumes:
-                over: Record = {"do": "answer", "gate": {"id": gate.id}, "choice": "", "at": now}
+                over: RunRecord = {"do": "answer", "gate": {"id": gate.id}, "choice": "", "at": now}
                 await loop.env.recorder.record(over, kind="answer", label="")
                 continue
             words = f"no one answered {gate.node} in time"
-            failure = Failure(node=gate.node, code=GATE_EXPIRED, message=words, permanent=True)
+            failure = RunFailure(node=gate.node, code=GATE_EXPIRED, message=words, permanent=True)
             routes: Routes = routes_after_failure(frame.plan.exits, frame.values)
             await loop.record_route(frame, routes, failure)
 
@@ -375,10 +375,10 @@ def _trusted(base: State) -> State:
     return base if isinstance(base, MappingProxyType) else freeze_update(base, "the base state")
 
 
-def _failure_outside(error: Exception) -> Failure:
+def _failure_outside(error: Exception) -> RunFailure:
     """An error outside the graph: of the log, the listener or the engine."""
     code = getattr(error, "code", "internal")
-    return Failure(node="", code=str(code), message=str(error), exception=error)
+    return RunFailure(node="", code=str(code), message=str(error), exception=error)
 
 
 def _leaf(error: BaseException) -> BaseException:

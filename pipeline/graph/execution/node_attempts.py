@@ -17,8 +17,8 @@ from pipeline.graph.execution.node_visit import failure_of, node_error
 from pipeline.graph.execution.step import Step
 from pipeline.graph.run.events import NodeRetried
 from pipeline.graph.run.frames import Frame
-from pipeline.graph.run.outcome import Failure
-from pipeline.graph.run.records import Record, about
+from pipeline.graph.run.outcome import RunFailure
+from pipeline.graph.run.records import RunRecord, about
 
 
 class Attempts:
@@ -37,7 +37,7 @@ class Attempts:
             if step.kept and self._env.run.frames.get(frame_id) is step.frame
         }
 
-    async def tries_again(self, frame: Frame, failure: Failure, attempt: int) -> bool:
+    async def tries_again(self, frame: Frame, failure: RunFailure, attempt: int) -> bool:
         """Whether the failed `attempt` is followed by another; if so, records that and waits for it."""
         spec, env = frame.plan.spec, self._env
         env.raise_if_cut_off()
@@ -46,7 +46,7 @@ class Attempts:
         if gone or attempt >= spec.attempts or not _worth_another(spec, failure):
             return False
         delay = spec.retry.delay(attempt, env.chance())
-        record: Record = {"do": "retry", "attempts": attempt, "error": failure.plain()}
+        record: RunRecord = {"do": "retry", "attempts": attempt, "error": failure.plain()}
         await env.recorder.record(about(frame.id, frame.node, record), kind="retry", label=frame.label)
         if env.recorder.wants_details:
             await env.recorder.emit(NodeRetried(frame.label, attempt, delay, failure))
@@ -89,14 +89,14 @@ class Attempts:
                 raise _DeadlinePassed from None
             raise
 
-    def failure(self, frame: Frame, raised: Exception | asyncio.CancelledError, attempt: int) -> Failure:
+    def failure(self, frame: Frame, raised: Exception | asyncio.CancelledError, attempt: int) -> RunFailure:
         """What an attempt raised, as a failure of the node. A requested cancellation, and an exception of
         the log or the listener, is raised."""
         error = node_error(frame.label, raised)
         self._env.recorder.raise_failure()
         if isinstance(error, _DeadlinePassed):
             words = f"node {frame.label} took longer than {frame.plan.spec.timeout_s:g} seconds"
-            return Failure(node=frame.label, code="timeout", message=words, attempts=attempt)
+            return RunFailure(node=frame.label, code="timeout", message=words, attempts=attempt)
         return failure_of(frame.label, error, attempt)
 
 
@@ -104,9 +104,9 @@ class _DeadlinePassed(Exception):
     pass
 
 
-def reported(frame: Frame, result: NodeResult, attempt: int) -> Failure:
+def reported(frame: Frame, result: NodeResult, attempt: int) -> RunFailure:
     """The failure that a node returned."""
-    return Failure(
+    return RunFailure(
         node=frame.label,
         code="node_error",
         message=result.error,
@@ -115,7 +115,7 @@ def reported(frame: Frame, result: NodeResult, attempt: int) -> Failure:
     )
 
 
-def _worth_another(spec: NodeSpec[Any, Any], failure: Failure) -> bool:
+def _worth_another(spec: NodeSpec[Any, Any], failure: RunFailure) -> bool:
     if failure.permanent:
         return False
     error = failure.exception

@@ -15,7 +15,7 @@ from pipeline.graph.definition.merging import ANSWERS, RESERVED
 from pipeline.graph.definition.structure import NodeSpec
 from pipeline.graph.execution.control import asked_to_stop
 from pipeline.graph.run.frames import NO_INPUTS, Frame
-from pipeline.graph.run.outcome import Failure
+from pipeline.graph.run.outcome import RunFailure
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class NodeExecution:
     update: Mapping[str, Any]
     """Frozen; empty after a failure."""
     decision: NodeDecision = Next()  # noqa: RUF009 - a frozen value without fields
-    failure: Failure | None = None
+    failure: RunFailure | None = None
     attempts: int = 1
     seconds: float = 0.0
     after: Mapping[str, Any] | None = None
@@ -118,9 +118,9 @@ def node_error(label: str, error: Exception | asyncio.CancelledError) -> Excepti
     return GraphError(f"node {label}: something that it waited for was cancelled")
 
 
-def failure_of(label: str, error: Exception, attempts: int) -> Failure:
+def failure_of(label: str, error: Exception, attempts: int) -> RunFailure:
     """The exception as a failure of the node."""
-    return Failure(
+    return RunFailure(
         node=label,
         code=error.code if isinstance(error, ParlourError) else "node_error",
         message=str(error) or type(error).__name__,

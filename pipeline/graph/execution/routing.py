@@ -26,7 +26,7 @@ from pipeline.graph.execution.environment import RunEnvironment
 from pipeline.graph.execution.node_visit import NodeExecution
 from pipeline.graph.run.frames import NO_INPUTS, Frame
 from pipeline.graph.run.outcome import Gate
-from pipeline.graph.run.records import SHOWN_SECONDS, Record
+from pipeline.graph.run.records import SHOWN_SECONDS, RunRecord
 
 
 def routes_for(
@@ -139,9 +139,9 @@ def gate_of(env: RunEnvironment, frame: Frame, decision: NodeDecision, execution
     )
 
 
-def step_record(frame: Frame, executed: NodeExecution, routes: Routes) -> Record:
+def step_record(frame: Frame, executed: NodeExecution, routes: Routes) -> RunRecord:
     """The record that the frame's node has ended."""
-    record: Record = {"do": "step", "node": frame.node}
+    record: RunRecord = {"do": "step", "node": frame.node}
     if frame.id:
         record["frame"] = frame.id
     if executed.update and frame.status != "inside":
@@ -163,7 +163,7 @@ def step_record(frame: Frame, executed: NodeExecution, routes: Routes) -> Record
     return record
 
 
-def write_routes(record: Record, routes: Routes) -> None:
+def write_routes(record: RunRecord, routes: Routes) -> None:
     """Add the routes to a record."""
     if routes.targets:
         record["to"] = routes.targets

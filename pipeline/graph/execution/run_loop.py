@@ -45,12 +45,12 @@ from pipeline.graph.run.events import (
     EdgeTraversed,
     GateOpened,
     Listener,
-    NodeCompleted,
-    NodeStarted,
+    NodeEntered,
+    NodeLeft,
 )
 from pipeline.graph.run.frames import NO_INPUTS, Frame
-from pipeline.graph.run.outcome import Failure, Gate
-from pipeline.graph.run.records import Record, about, plain_gate
+from pipeline.graph.run.outcome import Gate, RunFailure
+from pipeline.graph.run.records import RunRecord, about, plain_gate
 
 
 class RunLoop:
@@ -60,7 +60,7 @@ class RunLoop:
         self.env = env
         self.run = env.run
         self.attempts = Attempts(env)
-        self.raised: dict[Failure, Failure] = {}
+        self.raised: dict[RunFailure, RunFailure] = {}
         """Recorded failure -> the same failure with its exception."""
         self.left = False
         """Nodes are left to a later call."""
@@ -97,7 +97,7 @@ class RunLoop:
                 await self._complete(frame, NodeExecution(NO_INPUTS), skipped=True)
                 continue
             if listener is not None and (wanted is None or wanted()):
-                await listener(NodeStarted(label))
+                await listener(NodeEntered(label))
                 if run.frames.get(frame.id) is not frame:
                     return  # A sibling failed meanwhile and ended this branch.
             if spec.run is None:
@@ -205,7 +205,7 @@ class RunLoop:
         self._recorder.write(record, "node_complete" if gate is None else "pause", source, values)
         if self._recorder.listener is not None:
             decision = record.get("decision", "next")
-            completed = NodeCompleted(
+            completed = NodeLeft(
                 source,
                 decision,
                 MappingProxyType(executed.update),
@@ -221,7 +221,7 @@ class RunLoop:
         recorder = self._recorder
         if recorder.marks:
             await recorder.notify_marks()
-        await listener(NodeCompleted(source, "next", MappingProxyType(executed.update), executed.seconds))
+        await listener(NodeLeft(source, "next", MappingProxyType(executed.update), executed.seconds))
         if recorder.wants_details:
             await listener(EdgeTraversed(source, target))
         if self.run.joined:
@@ -240,7 +240,7 @@ class RunLoop:
         return values, routes
 
     def _after_failure(
-        self, frame: Frame, executed: NodeExecution, failure: Failure
+        self, frame: Frame, executed: NodeExecution, failure: RunFailure
     ) -> tuple[Mapping[str, Any], Routes]:
         executed.update, executed.decision, executed.failure = NO_INPUTS, Next(), failure
         self.raised[failure] = failure
@@ -253,7 +253,7 @@ class RunLoop:
         source: str,
         prefix: str,
         routes: Routes,
-        completed: NodeCompleted | None = None,
+        completed: NodeLeft | None = None,
         gate: Gate | None = None,
     ) -> None:
         if self._recorder.marks:
@@ -298,7 +298,7 @@ class RunLoop:
         await self.record_route(frame, routes, failure, phase)
 
     async def record_route(
-        self, frame: Frame, routes: Routes, failure: Failure | None, phase: State = NO_INPUTS
+        self, frame: Frame, routes: Routes, failure: RunFailure | None, phase: State = NO_INPUTS
     ) -> None:
         """Record the routes of a frame that no longer waits for its gate."""
         prefix, source = frame.prefix, frame.label
@@ -341,7 +341,7 @@ class RunLoop:
             await self._notify_ordinary(listener, source, prefix + target, executed)
         return True
 
-    async def _drive_in_time(self, child: Frame, seconds: float | None) -> Failure | None:
+    async def _drive_in_time(self, child: Frame, seconds: float | None) -> RunFailure | None:
         """Drive the inside of a node. The node's failure, when its deadline passes before the end."""
         if seconds is None:
             await self.drive(child)
@@ -356,7 +356,7 @@ class RunLoop:
             if not child.at_rest:
                 label = child.prefix.removesuffix(".")
                 words = f"node {label} took longer than {seconds:g} seconds"
-                return Failure(node=label, code="timeout", message=words)
+                return RunFailure(node=label, code="timeout", message=words)
         return None
 
     async def _branches(self, frame: Frame) -> None:
@@ -392,7 +392,7 @@ class RunLoop:
             if self.run.frames.get(child.id) is not child or child.at_rest:
                 return
             words = f"branch {child.name} took longer than {seconds:g} seconds"
-            failure = Failure(node=child.prefix + child.name, code="timeout", message=words)
-            record: Record = {"do": "fail", "frame": child.id, "error": failure.plain()}
+            failure = RunFailure(node=child.prefix + child.name, code="timeout", message=words)
+            record: RunRecord = {"do": "fail", "frame": child.id, "error": failure.plain()}
             await self._recorder.record(record, kind="node_complete", label=failure.node)
             await self._recorder.notify_joins(self.run)

@@ -12,7 +12,7 @@ from pipeline.graph.definition.merging import folded
 from pipeline.graph.execution.node_visit import refuse_unwritable
 from pipeline.graph.run.events import CheckpointKind
 from pipeline.graph.run.frames import NO_INPUTS, Frame
-from pipeline.graph.run.records import Record
+from pipeline.graph.run.records import RunRecord
 
 
 class EffectUnknown(GraphError):
@@ -24,7 +24,7 @@ class EffectUnknown(GraphError):
 class Recorder(Protocol):
     """Takes the records of a step."""
 
-    async def record(self, record: Record, *, kind: CheckpointKind, label: str) -> None: ...
+    async def record(self, record: RunRecord, *, kind: CheckpointKind, label: str) -> None: ...
 
     async def barrier(self) -> None: ...
 
@@ -109,7 +109,7 @@ class Step:
             raise GraphError(f"node {self.node}: attempt {self.attempt} of visit {self.execution} is over")
 
     async def _note(self, key: str, state: str, result: Any = None) -> None:
-        record: Record = {"do": "effect", "node": self.frame.node, "key": key, "state": state}
+        record: RunRecord = {"do": "effect", "node": self.frame.node, "key": key, "state": state}
         if self.frame.id:
             record["frame"] = self.frame.id
         if result is not None:

@@ -14,7 +14,7 @@ from pipeline.graph.definition.elements import END
 from pipeline.graph.definition.frozen_json import freeze, freeze_update
 from pipeline.graph.definition.merging import ANSWERS, CLEARED, folded, folded_batch
 from pipeline.graph.run.frames import NO_INPUTS, Frame, subgraph_frame
-from pipeline.graph.run.records import Record, read_failure, read_gate
+from pipeline.graph.run.records import RunRecord, read_failure, read_gate
 from pipeline.graph.run.state import Run
 from pipeline.graph.run.transitions import close, leave, move, rest
 
@@ -26,7 +26,7 @@ _END_REASONS: Final[Mapping[str, EndReason]] = {
 }
 
 
-def apply(run: Run, record: Record, values: Mapping[str, Any] | None = None) -> None:
+def apply(run: Run, record: RunRecord, values: Mapping[str, Any] | None = None) -> None:
     """Change the run by one record.
 
     `values`, for a step, is the result of `values_after` for its update, which saves folding it again.
@@ -116,7 +116,7 @@ def subgraph_updates(frame: Frame, child: Frame) -> list[Mapping[str, Any]]:
     return updates
 
 
-def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:
+def _step(run: Run, record: RunRecord, values: Mapping[str, Any] | None) -> None:
     frame, node = run.frames[record.get("frame", "")], record["node"]
     if frame.status not in ("ready", "inside") or frame.node != node:
         raise ValueError(f"a step of {node} where {frame.node} was to come")
@@ -143,7 +143,7 @@ def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:
     leave(run, frame, record, failure)
 
 
-def _advanced(run: Run, record: Record) -> bool:
+def _advanced(run: Run, record: RunRecord) -> bool:
     """Apply the record of an ordinary step. False, and nothing changed, if it may be another kind."""
     frame, node, targets = run.frames[record.get("frame", "")], record["node"], record.get("to", ())
     if not frame.plan.ordinary or frame.node != node or len(targets) != 1:
@@ -168,7 +168,7 @@ def _continues(run: Run, frame: Frame) -> None:
         run.deferred.remove(frame.id)
 
 
-def _open_gate(run: Run, frame: Frame, record: Record) -> None:
+def _open_gate(run: Run, frame: Frame, record: RunRecord) -> None:
     frame.status = "paused"
     frame.gate = read_gate(record["gate"], frame.label)
     run.halting = True
@@ -176,7 +176,7 @@ def _open_gate(run: Run, frame: Frame, record: Record) -> None:
     run.frames[frame.id] = run.frames.pop(frame.id)
 
 
-def _count(run: Run, frame: Frame, record: Record) -> None:
+def _count(run: Run, frame: Frame, record: RunRecord) -> None:
     label = frame.label
     run.steps += 1
     totals = run.totals.get(label) or run.totals_of(label)
@@ -191,7 +191,7 @@ def _count(run: Run, frame: Frame, record: Record) -> None:
     totals.missing = tuple(record.get("missing", ()))
 
 
-def _apply_update(run: Run, frame: Frame, record: Record, values: Mapping[str, Any] | None) -> None:
+def _apply_update(run: Run, frame: Frame, record: RunRecord, values: Mapping[str, Any] | None) -> None:
     if "skipped" in record:
         return
     if values is not None and frame.parent is None and frame.status == "ready":
@@ -202,7 +202,7 @@ def _apply_update(run: Run, frame: Frame, record: Record, values: Mapping[str, A
         frame.write(freeze_update(record["phase"]))
 
 
-def _fold_update(run: Run, frame: Frame, record: Record, values: Mapping[str, Any] | None) -> None:
+def _fold_update(run: Run, frame: Frame, record: RunRecord, values: Mapping[str, Any] | None) -> None:
     if values is not None and frame.parent is None:
         frame.values = values
         if frame.status == "inside":
@@ -239,14 +239,14 @@ def _updates_of(
     return updates
 
 
-def _retry(run: Run, record: Record) -> None:
+def _retry(run: Run, record: RunRecord) -> None:
     frame = _frame_in_progress(run, record)
     frame.attempts = record["attempts"]
     run.retries += 1
     run.totals_of(frame.label).attempts += 1
 
 
-def _enter(run: Run, record: Record) -> None:
+def _enter(run: Run, record: RunRecord) -> None:
     frame = run.frames[record.get("frame", "")]
     if frame.status != "ready" or frame.node != record["node"]:
         raise ValueError(f"{record['node']} is entered where {frame.node} was to come")
@@ -258,7 +258,7 @@ def _enter(run: Run, record: Record) -> None:
     run.frames[child.id] = child
 
 
-def _effect(run: Run, record: Record) -> None:
+def _effect(run: Run, record: RunRecord) -> None:
     frame = _frame_in_progress(run, record)
     key, state = record["key"], record["state"]
     if state == "failed":
@@ -267,7 +267,7 @@ def _effect(run: Run, record: Record) -> None:
         frame.effects[key] = (state, freeze(record.get("result")))
 
 
-def _frame_in_progress(run: Run, record: Record) -> Frame:
+def _frame_in_progress(run: Run, record: RunRecord) -> Frame:
     """The frame whose node is being executed. Raises ValueError if it is not."""
     frame = run.frames[record.get("frame", "")]
     if frame.status != "ready" or frame.node != record["node"]:
@@ -275,7 +275,7 @@ def _frame_in_progress(run: Run, record: Record) -> Frame:
     return frame
 
 
-def _answer(run: Run, record: Record) -> None:
+def _answer(run: Run, record: RunRecord) -> None:
     gate_id = record["gate"]["id"]
     waiting = (frame for frame in run.paused_frames() if frame.gate is not None and frame.gate.id == gate_id)
     frame = next(waiting, None)
@@ -289,7 +289,7 @@ def _answer(run: Run, record: Record) -> None:
     frame.gate = None
 
 
-def _route(run: Run, record: Record) -> None:
+def _route(run: Run, record: RunRecord) -> None:
     frame = run.frames[record.get("frame", "")]
     if frame.status not in ("paused", "answered") or frame.node != record["node"]:
         raise ValueError(f"a way on from {record['node']}, whose gate is not open")
@@ -307,12 +307,12 @@ def _route(run: Run, record: Record) -> None:
     leave(run, frame, record, failure)
 
 
-def _cancel(run: Run, record: Record) -> None:
+def _cancel(run: Run, record: RunRecord) -> None:
     for frame_id, update in record["kept"].items():
         run.frames[frame_id].write(freeze_update(update))
 
 
-def _fail(run: Run, record: Record) -> None:
+def _fail(run: Run, record: RunRecord) -> None:
     frame, failure = run.frames[record["frame"]], read_failure(record["error"])
     if frame.kind != "branch" or frame.at_rest:
         raise ValueError(f"{record['frame']} fails, which is no branch on its way")
@@ -321,15 +321,15 @@ def _fail(run: Run, record: Record) -> None:
     rest(run, frame, "failed", failure)
 
 
-def _end(run: Run, _record: Record) -> None:
+def _end(run: Run, _record: RunRecord) -> None:
     run.ended = True
 
 
-def _mark(run: Run, _record: Record) -> None:
+def _mark(run: Run, _record: RunRecord) -> None:
     """A record that changes nothing."""
 
 
-_APPLY: Final[Mapping[str, Callable[[Run, Record], None]]] = {
+_APPLY: Final[Mapping[str, Callable[[Run, RunRecord], None]]] = {
     "retry": _retry,
     "enter": _enter,
     "effect": _effect,

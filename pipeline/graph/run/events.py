@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from pipeline.graph.run.outcome import Failure, Gate, RunOutcome
+from pipeline.graph.run.outcome import Gate, RunFailure, RunOutcome
 
 # Named tuples: a step sends several, and they cost a third of a frozen dataclass.
 
@@ -24,20 +24,20 @@ CheckpointKind = Literal[
 ]
 
 
-class NodeStarted(NamedTuple):
+class NodeEntered(NamedTuple):
     """A node begins (once per execution, not per attempt)."""
 
     node: str
 
 
-class NodeCompleted(NamedTuple):
+class NodeLeft(NamedTuple):
     """A node has ended and its update is in the state."""
 
     node: str
     decision: str
     update: Mapping[str, Any]
     seconds: float
-    failure: Failure | None = None
+    failure: RunFailure | None = None
     """Set when the node failed for good."""
     skipped: bool = False
 
@@ -48,7 +48,7 @@ class NodeRetried(NamedTuple):
     node: str
     attempt: int
     delay_s: float
-    failure: Failure
+    failure: RunFailure
 
 
 class EdgeTraversed(NamedTuple):
@@ -97,8 +97,8 @@ class RunCompleted(NamedTuple):
 
 
 GraphEvent: TypeAlias = (
-    NodeStarted
-    | NodeCompleted
+    NodeEntered
+    | NodeLeft
     | NodeRetried
     | EdgeTraversed
     | EdgeConditionError

@@ -13,7 +13,7 @@ from pipeline.graph.definition.elements import END, FanOut
 from pipeline.graph.definition.merging import folded, folded_batch
 from pipeline.graph.definition.reducers import Channel
 from pipeline.graph.definition.structure import GraphStructure, NodePlan
-from pipeline.graph.run.outcome import Failure, Gate
+from pipeline.graph.run.outcome import Gate, RunFailure
 
 FrameStatus = Literal["ready", "split", "inside", "paused", "answered", "arrived", "ended", "failed"]
 """ready: `node` is next. split: waits for its branches. inside: waits for the subgraph of `node`. paused:
@@ -62,7 +62,7 @@ class Frame:
     updates: list[Mapping[str, Any]] = field(default_factory=list)
     """The updates of a branch or a subgraph since it began."""
     gate: Gate | None = None
-    failure: Failure | None = None
+    failure: RunFailure | None = None
     join: str = END
     """Where a branch ends."""
     children: dict[str, Frame] = field(default_factory=dict)

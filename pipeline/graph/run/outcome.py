@@ -32,7 +32,7 @@ Quality = Literal["clean", "degraded", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class RunFailure:
     """Why a node, a branch or a run failed."""
 
     node: str
@@ -122,12 +122,12 @@ class RunOutcome:
     state: State
     path: tuple[str, ...] = ()
     """Labels of the nodes executed, in the order in which they finished."""
-    error: Failure | None = None
+    error: RunFailure | None = None
     gates: tuple[Gate, ...] = ()
     """Open gates of a paused run, oldest first."""
     retries: int = 0
     """Attempts beyond the first, over all nodes."""
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[RunFailure, ...] = ()
     """Nodes that failed for good, including those with a route after failure."""
     nodes: Mapping[str, NodeDiagnostics] = field(default_factory=lambda: MappingProxyType({}))
     effects: tuple[Effect, ...] = ()

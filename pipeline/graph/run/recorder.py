@@ -10,7 +10,7 @@ from pipeline.graph.definition.ports import RunLog
 from pipeline.graph.run.apply import advance, apply
 from pipeline.graph.run.events import BranchesJoined, Checkpointed, CheckpointKind, GraphEvent, Listener
 from pipeline.graph.run.frames import AT_REST, Frame
-from pipeline.graph.run.records import SHOWN_SECONDS, Head, Record
+from pipeline.graph.run.records import SHOWN_SECONDS, Head, RunRecord
 from pipeline.graph.run.snapshots import dump
 from pipeline.graph.run.state import Run
 
@@ -43,7 +43,7 @@ class RunRecorder:
         """Says whether the listener receives the events of nodes now; None if it always does."""
         self.marks: list[Checkpointed] = []
         """Checkpoints that the listener has not received yet."""
-        self._last: list[Record] = []
+        self._last: list[RunRecord] = []
         self._failure: Exception | None = None
         """The exception of the log."""
         self._refusal: Exception | None = None
@@ -74,14 +74,14 @@ class RunRecorder:
                 self._refusal = error
                 raise
 
-    async def record(self, record: Record, *, kind: CheckpointKind, label: str) -> None:
+    async def record(self, record: RunRecord, *, kind: CheckpointKind, label: str) -> None:
         """As `write`, then notify the listener."""
         self.write(record, kind, label)
         if self.marks:
             await self.notify_marks()
 
     def write(
-        self, record: Record, kind: CheckpointKind, label: str, values: Mapping[str, Any] | None = None
+        self, record: RunRecord, kind: CheckpointKind, label: str, values: Mapping[str, Any] | None = None
     ) -> None:
         """Apply the record and hand it to the log.
 
@@ -112,7 +112,7 @@ class RunRecorder:
         advance(self._run, frame, update, target, values, seconds, inner)
         if self._log is None:
             return
-        record: Record = {"do": "step", "node": node}
+        record: RunRecord = {"do": "step", "node": node}
         if frame.id:
             record["frame"] = frame.id
         if update:
@@ -137,7 +137,7 @@ class RunRecorder:
                 self._failure = error
                 raise
 
-    async def finish(self, record: Record) -> None:
+    async def finish(self, record: RunRecord) -> None:
         """Write the `end` record and the records held back by `write`."""
         if self._failure is not None or self._refusal is not None:
             self.raise_failure()
@@ -183,7 +183,7 @@ class RunRecorder:
         if failure is not None:
             raise failure
 
-    def _hand_over(self, record: Record, kind: CheckpointKind, label: str) -> None:
+    def _hand_over(self, record: RunRecord, kind: CheckpointKind, label: str) -> None:
         """Hand an applied record to the log, and a snapshot when one is due."""
         if self._head is not None:
             record["head"], self._head = self._head, None
@@ -198,7 +198,7 @@ class RunRecorder:
             self._snapshot_at *= 2
             self.write({"do": "snapshot", "run": dump(self._run)}, "snapshot", "")
 
-    def _append(self, record: Record) -> None:
+    def _append(self, record: RunRecord) -> None:
         assert self._log is not None  # noqa: S101 - for the type checker
         try:
             self._log.append(record)

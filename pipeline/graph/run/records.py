@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 from pipeline.domain.errors import GraphError
-from pipeline.graph.run.outcome import Failure, Gate
+from pipeline.graph.run.outcome import Gate, RunFailure
 
 TRAIL: Final = "trail"
 """The state's key under which a node writes what people read of its step later; it is kept when an ended
@@ -42,7 +42,7 @@ class Head(TypedDict):
     inputs: Mapping[str, Any]
 
 
-class Record(TypedDict, total=False):
+class RunRecord(TypedDict, total=False):
     """Any record; which fields it has depends on `do`."""
 
     do: Literal[
@@ -170,7 +170,7 @@ def head_of(records: Sequence[RawRecord]) -> Head:
     }
 
 
-def about(frame: str, node: str, record: Record) -> Record:
+def about(frame: str, node: str, record: RunRecord) -> RunRecord:
     """`record` with its frame and node added."""
     record["node"] = node
     if frame:
@@ -216,9 +216,9 @@ def read_gate(plain: Mapping[str, Any], node: str) -> Gate:
     )
 
 
-def read_failure(plain: Mapping[str, Any]) -> Failure:
+def read_failure(plain: Mapping[str, Any]) -> RunFailure:
     """The failure of a record."""
-    return Failure(
+    return RunFailure(
         node=plain["node"],
         code=plain["code"],
         message=plain["message"],

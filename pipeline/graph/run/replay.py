@@ -14,7 +14,7 @@ from pipeline.graph.run.records import (
     GraphChanged,
     Head,
     RawRecord,
-    Record,
+    RunRecord,
     RunUnreadable,
     head_of,
     valid_records,
@@ -91,7 +91,7 @@ def _applied(run: Run, records: Sequence[RawRecord], start: int) -> tuple[Run, i
         if record is None:
             return run, at
         try:
-            apply(run, cast("Record", record))
+            apply(run, cast("RunRecord", record))
         except _UNFIT:
             return run, at
     return run, len(records)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.graph.definition.structure import GraphStructure
 from pipeline.graph.run.frames import Frame, root_frame
-from pipeline.graph.run.outcome import Effect, Failure, Gate, NodeDiagnostics
+from pipeline.graph.run.outcome import Effect, Gate, NodeDiagnostics, RunFailure
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class Run:
     steps: int = 0
     """Finished node executions, skipped ones included."""
     totals: dict[str, Totals] = field(default_factory=dict)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[RunFailure] = field(default_factory=list)
     retries: int = 0
     records: int = 0
     """Number of records applied, for the spacing of snapshots."""

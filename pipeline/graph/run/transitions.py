@@ -17,12 +17,12 @@ from pipeline.graph.definition.merging import (
     winning_updates,
 )
 from pipeline.graph.run.frames import AT_REST, NO_INPUTS, Frame, FrameStatus, branch_frame
-from pipeline.graph.run.outcome import Failure
-from pipeline.graph.run.records import Record
+from pipeline.graph.run.outcome import RunFailure
+from pipeline.graph.run.records import RunRecord
 from pipeline.graph.run.state import Join, Run
 
 
-def leave(run: Run, frame: Frame, record: Record, failure: Failure | None) -> None:
+def leave(run: Run, frame: Frame, record: RunRecord, failure: RunFailure | None) -> None:
     """Move a frame to the targets of a `step` or `route` record; without targets, end it."""
     targets = tuple(record.get("to", ()))
     for target in targets:
@@ -74,7 +74,7 @@ def split(run: Run, frame: Frame, targets: tuple[str, ...], inputs: Mapping[str,
             run.defer(child)
 
 
-def rest(run: Run, frame: Frame, status: FrameStatus, failure: Failure | None = None) -> None:
+def rest(run: Run, frame: Frame, status: FrameStatus, failure: RunFailure | None = None) -> None:
     """Bring a frame to rest; if it is the last branch of a fan-out, join that too."""
     if status == "ended" and not frame.settled and frame.kind != "branch" and frame.graph.terminals:
         status, failure = "failed", _no_terminal(frame)
@@ -114,7 +114,7 @@ def _join(run: Run, frame: Frame) -> None:
         frame.write_batch(updates)
     except GraphError as error:
         code = error.code if isinstance(error, MemoryConflict) else "bad_update"
-        failure = Failure(node=frame.label, code=code, message=str(error), permanent=True)
+        failure = RunFailure(node=frame.label, code=code, message=str(error), permanent=True)
         run.failures.append(failure)
         _fail_split(run, frame, failure)
         return
@@ -139,7 +139,7 @@ def _join(run: Run, frame: Frame) -> None:
         rest(run, frame, "ended")
 
 
-def _fail_split(run: Run, frame: Frame, failure: Failure | None) -> None:
+def _fail_split(run: Run, frame: Frame, failure: RunFailure | None) -> None:
     failed = tuple(name for name in frame.finished if frame.children[name].status == "failed")
     run.joined.append(Join(frame.label, "", tuple(frame.finished), failed))
     close(run, frame)
@@ -166,6 +166,6 @@ def _results(child: Frame) -> Mapping[str, Any]:
     return folded_batch({}, child.channels, child.updates)
 
 
-def _no_terminal(frame: Frame) -> Failure:
+def _no_terminal(frame: Frame) -> RunFailure:
     words = f"the run ended at {frame.last}, which is not one of the graph's terminals"
-    return Failure(node=frame.prefix + frame.last, code="no_terminal", message=words, permanent=True)
+    return RunFailure(node=frame.prefix + frame.last, code="no_terminal", message=words, permanent=True)

@@ -26,7 +26,7 @@ _PUNCTUATION: Final = " ,.!?;:\u2026"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AskedRule:
     """A request about answers, as a rule."""
 
     text: str
@@ -37,16 +37,16 @@ class Asked:
     """It says what the person is called: none of a room's rules."""
 
 
-def asked_rules(message: str) -> tuple[Asked, ...]:
+def asked_rules(message: str) -> tuple[AskedRule, ...]:
     """The requests in `message` about how the bot answers, each once."""
-    found: dict[str, Asked] = {}
+    found: dict[str, AskedRule] = {}
     for clause in clauses_of(message):
         if (rule := _rule(clause)) is not None:
             found.setdefault(plain(rule.text), rule)
     return tuple(found.values())[:MAX_RULES_OF_MESSAGE]
 
 
-def _rule(clause: Clause) -> Asked | None:
+def _rule(clause: Clause) -> AskedRule | None:
     text = _without_courtesy(clause.text)
     name = _patterns()["name"].match(plain(text))
     if name is not None:
@@ -66,9 +66,9 @@ def _rule(clause: Clause) -> Asked | None:
     return _asked(text, clause) if fits else None
 
 
-def _asked(text: str, clause: Clause, *, names_person: bool = False) -> Asked:
+def _asked(text: str, clause: Clause, *, names_person: bool = False) -> AskedRule:
     quote = clause.sentence if len(clause.sentence) <= MAX_QUOTE_CHARS else clause.text[:MAX_QUOTE_CHARS]
-    return Asked(text=f"{text[:1].upper()}{text[1:]}.", quote=quote.rstrip(), names_person=names_person)
+    return AskedRule(text=f"{text[:1].upper()}{text[1:]}.", quote=quote.rstrip(), names_person=names_person)
 
 
 def _without_courtesy(text: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.shield.injection.lexicon import Reading
+from pipeline.shield.injection.lexicon import LexiconReading
 
 VERSION = 4
 """Changes with anything here, in `plain_text` or in `lexicon.py` that changes a feature."""
@@ -78,7 +78,7 @@ def word_buckets(word: str, hashed: int, kind: int) -> tuple[tuple[int, ...], tu
     return own, tuple(hashes)
 
 
-def run_buckets(reading: Reading, places: Places) -> Numbers:
+def run_buckets(reading: LexiconReading, places: Places) -> Numbers:
     """The features of the runs that begin with each word, as a row for each kind of run. There is a word;
     `places` are those of the words."""
     count = len(reading.words)
@@ -91,7 +91,7 @@ def run_buckets(reading: Reading, places: Places) -> Numbers:
     return rows.reshape(ROWS, count)
 
 
-def concept_numbers(reading: Reading) -> Iterator[tuple[int, list[int]]]:
+def concept_numbers(reading: LexiconReading) -> Iterator[tuple[int, list[int]]]:
     """For each concept its place and the numbers of its features."""
     found, text = reading.concepts, reading.text
     for index, (place, word, concept) in enumerate(found):

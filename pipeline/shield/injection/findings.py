@@ -27,7 +27,7 @@ PRECEDENCE: tuple[Decision, ...] = ("BLOCK", "ESCALATE", "ALLOW")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ScanPart:
     """One text to examine."""
 
     kind: Kind
@@ -37,7 +37,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class ScanFinding:
     """One reason to distrust a part. It quotes nothing, so that it can be logged and audited."""
 
     name: str
@@ -60,14 +60,14 @@ class Assessment:
     decision: Decision
     confidence: float
     """That the decision is right, from 0 to 1."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ScanFinding, ...] = ()
     """The gravest first."""
 
 
 NO_FINDINGS = Assessment(decision="ALLOW", confidence=NOTHING_FOUND)
 
 
-def assessment_of(findings: Iterable[Finding]) -> Assessment:
+def assessment_of(findings: Iterable[ScanFinding]) -> Assessment:
     """The decision that takes precedence among `findings`, and the highest score of those that lead to it."""
     ordered = tuple(sorted(findings, key=_gravity))
     if not ordered:
@@ -77,7 +77,7 @@ def assessment_of(findings: Iterable[Finding]) -> Assessment:
     return Assessment(decision=decision, confidence=confidence, findings=ordered)
 
 
-def _gravity(finding: Finding) -> tuple[int, int, float, str, str]:
+def _gravity(finding: ScanFinding) -> tuple[int, int, float, str, str]:
     return (
         PRECEDENCE.index(finding.decision),
         -SEVERITIES.index(finding.severity),

@@ -41,14 +41,14 @@ _MOST_KNOWN = 20_000
 _LONGEST_STEM = 16
 
 
-class Word(NamedTuple):
+class LexiconWord(NamedTuple):
     """What is known of one word, whatever its place."""
 
     hash: int
     kind: int
     """The hash of its class."""
     concepts: tuple[int, ...]
-    phrases: tuple[Phrase, ...]
+    phrases: tuple[LexiconPhrase, ...]
     """Phrases that begin with it."""
     nexts: tuple[str, ...]
     """How the second words of those phrases begin."""
@@ -56,14 +56,14 @@ class Word(NamedTuple):
     """Whether it has a meaning or may begin a phrase; few words do."""
 
 
-class Phrase(NamedTuple):
+class LexiconPhrase(NamedTuple):
     """The words of a phrase after its first one; each is exact or, with True, a beginning."""
 
     concept: int
     rest: tuple[tuple[str, bool], ...]
 
 
-class Reading(NamedTuple):
+class LexiconReading(NamedTuple):
     """The words and concepts of a text; places are character offsets in `text`."""
 
     text: str
@@ -80,14 +80,14 @@ class Reading(NamedTuple):
 NO_PLACES: Places = np.zeros(0, np.int64)
 
 
-class _Known(dict[str, Word]):
+class _Known(dict[str, LexiconWord]):
     """Words that were looked up. One that is missing is asked for, without a call for the others."""
 
-    def __init__(self, learned: Callable[[str], Word]) -> None:
+    def __init__(self, learned: Callable[[str], LexiconWord]) -> None:
         super().__init__()
         self._learned = learned
 
-    def __missing__(self, word: str) -> Word:
+    def __missing__(self, word: str) -> LexiconWord:
         return self._learned(word)
 
 
@@ -99,8 +99,8 @@ class Lexicon:
         self.names = tuple(table)
         self._exact: dict[str, set[int]] = {}
         self._stems: dict[str, set[int]] = {}
-        self._phrases: dict[str, set[Phrase]] = {}
-        self._phrase_stems: dict[str, set[Phrase]] = {}
+        self._phrases: dict[str, set[LexiconPhrase]] = {}
+        self._phrase_stems: dict[str, set[LexiconPhrase]] = {}
         self._known = _Known(self._learned)
         self._classes = shipped_classes()
         anywhere: dict[str, set[int]] = {}
@@ -114,7 +114,7 @@ class Lexicon:
         self._longest = max(map(len, anywhere), default=0)
         self._firsts = {entry[:2] for entry in anywhere} | {entry for entry in anywhere if len(entry) == 1}
 
-    def read(self, text: str) -> Reading:
+    def read(self, text: str) -> LexiconReading:
         """The words and concepts of `text`, which is in plain form."""
         concepts: list[tuple[int, int, int]] = []
         words, places = _words_of(text)
@@ -132,10 +132,10 @@ class Lexicon:
             concepts += self._unspaced(text)
             concepts.sort()
         hashes, kinds = [entry[0] for entry in entries], [entry[1] for entry in entries]
-        return Reading(text, words, places, hashes, kinds, concepts)
+        return LexiconReading(text, words, places, hashes, kinds, concepts)
 
     def hashes_of(self, word: str) -> tuple[int, int]:
-        """The hashes of the beginning of a word and of its class, as a `Reading` has them."""
+        """The hashes of the beginning of a word and of its class, as a `LexiconReading` has them."""
         return self._known[word][:2]
 
     def _add(self, entry: str, number: int) -> None:
@@ -143,11 +143,11 @@ class Lexicon:
         (first, is_stem), rest = words[0], tuple(words[1:])
         if rest:
             phrases = self._phrase_stems if is_stem else self._phrases
-            phrases.setdefault(first, set()).add(Phrase(number, rest))
+            phrases.setdefault(first, set()).add(LexiconPhrase(number, rest))
         else:
             (self._stems if is_stem else self._exact).setdefault(first, set()).add(number)
 
-    def _learned(self, word: str) -> Word:
+    def _learned(self, word: str) -> LexiconWord:
         if len(self._known) >= _MOST_KNOWN:
             # A new dictionary: another thread may be reading the old one.
             self._known = _Known(self._learned)
@@ -161,7 +161,7 @@ class Lexicon:
         speaks = bool(concepts or nexts)
         meanings = tuple(sorted(concepts))
         kind = self._classes.hash_of(word, meanings)
-        entry = Word(digest, kind, meanings, tuple(sorted(phrases)), nexts, speaks)
+        entry = LexiconWord(digest, kind, meanings, tuple(sorted(phrases)), nexts, speaks)
         self._known[word] = entry
         return entry
 
@@ -196,7 +196,7 @@ def _words_of(text: str) -> tuple[list[str], Places]:
     return parts.decode().split(), begins.nonzero()[0]
 
 
-def _follows(phrase: Phrase, words: list[str], number: int) -> bool:
+def _follows(phrase: LexiconPhrase, words: list[str], number: int) -> bool:
     for word, is_stem in phrase.rest:
         number += 1
         if number >= len(words):

@@ -30,7 +30,7 @@ from pipeline.shield.injection.features import (
     windows_of,
     word_buckets,
 )
-from pipeline.shield.injection.lexicon import Lexicon, Places, Reading, lexicon_hash, shipped_lexicon
+from pipeline.shield.injection.lexicon import Lexicon, LexiconReading, Places, lexicon_hash, shipped_lexicon
 from pipeline.shield.injection.plain_text import plain
 
 FILE = Path(__file__).with_name("weights.bin")
@@ -45,7 +45,7 @@ Weights = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
 
 
-class BadWeights(ParlourError):
+class BadLinearModel(ParlourError):
     """The file of weights cannot be used; the message names it and says why."""
 
     code = "bad_weights"
@@ -93,7 +93,7 @@ class LinearModel:
         """The probability, from 0 to 1, that one window of `text` holds an injected instruction."""
         return self.score_of(self.lexicon.read(plain(text[:MOST_CHARS])))
 
-    def score_of(self, reading: Reading) -> float:
+    def score_of(self, reading: LexiconReading) -> float:
         """The same of a text that was read with the model's lexicon."""
         return _probability(self.logit(reading))
 
@@ -101,7 +101,7 @@ class LinearModel:
         """See `Classifier.scores`."""
         return tuple(map(self.score, texts))
 
-    def logit(self, reading: Reading) -> float:
+    def logit(self, reading: LexiconReading) -> float:
         """The logarithm of the odds of the window for which they are highest."""
         concepts = [
             (place, len(numbers), sum(map(self._concepts.__getitem__, numbers)))
@@ -120,7 +120,7 @@ class LinearModel:
             logits += (sums.take(after) - sums.take(first)) / _SIZES.take(after - first)
         return self.bias + float(np.maximum.reduce(logits))
 
-    def _of_one_window(self, reading: Reading, concepts: Sequence[tuple[int, int, float]]) -> float:
+    def _of_one_window(self, reading: LexiconReading, concepts: Sequence[tuple[int, int, float]]) -> float:
         """The same of a text without a second window, from plain sums, which are faster."""
         logit = self.bias
         if reading.words:
@@ -146,7 +146,7 @@ class LinearModel:
             found.append(scale * (sums[after] - sums[first]) / math.sqrt(count + CONCEPTS))
         return np.array(found)
 
-    def _of_runs(self, reading: Reading) -> Weights:
+    def _of_runs(self, reading: LexiconReading) -> Weights:
         """The weight of each run that begins with each word."""
         return self.weights[1].take(run_buckets(reading, reading.word_places))
 
@@ -191,7 +191,7 @@ def to_bytes(model: LinearModel, note: str) -> bytes:
 def from_bytes(data: bytes, name: str) -> LinearModel:
     """The model in the bytes of the file `name`. Raises BadWeights."""
     if not data.startswith(MAGIC):
-        raise BadWeights(
+        raise BadLinearModel(
             f"{name} is not a file of injection weights: train it with `python -m tools.injection`"
         )
     line, found, body = data[len(MAGIC) :].partition(b"\n")
@@ -202,17 +202,19 @@ def from_bytes(data: bytes, name: str) -> LinearModel:
         version, buckets = header["features"], tuple(header["buckets"])
         lexicon, digest = header["lexicon"], header["sha256"]
     except (ValueError, KeyError, TypeError) as failure:
-        raise BadWeights(
+        raise BadLinearModel(
             f"{name}: its header cannot be read ({failure}); install the package again"
         ) from None
     if not found or hashlib.sha256(body).hexdigest() != digest or len(body) != sum(buckets):
-        raise BadWeights(
+        raise BadLinearModel(
             f"{name} is damaged: its weights do not have the hash in its header; install it again"
         )
     if version != VERSION or buckets != BUCKETS or len(scales) != len(BUCKETS):
-        raise BadWeights(f"{name} was trained for other features: train it with `python -m tools.injection`")
+        raise BadLinearModel(
+            f"{name} was trained for other features: train it with `python -m tools.injection`"
+        )
     if lexicon != lexicon_hash():
-        raise BadWeights(
+        raise BadLinearModel(
             f"{name} was trained with another lexicon.toml: train it with `python -m tools.injection`"
         )
     parts = np.split(np.frombuffer(body, np.int8), np.cumsum(BUCKETS)[:-1])
@@ -230,7 +232,9 @@ def load_model(file: Path = FILE) -> LinearModel:
     try:
         data = file.read_bytes()
     except OSError as failure:
-        raise BadWeights(f"{file} cannot be read: {failure.strerror}; install the package again") from None
+        raise BadLinearModel(
+            f"{file} cannot be read: {failure.strerror}; install the package again"
+        ) from None
     return from_bytes(data, str(file))
 
 

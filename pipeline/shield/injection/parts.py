@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeline.shield.injection.findings import Kind, Part
+from pipeline.shield.injection.findings import Kind, ScanPart
 
 COMMAND_KEYS = frozenset(("command", "cmd", "commands", "script", "shell", "code", "args", "argv"))
 PATH_KEYS = frozenset(
@@ -23,20 +23,20 @@ _PATH = re.compile(r"(?:[A-Za-z]:)?[\w.~@%$-]{0,80}[/\\][^\s]{0,500}\Z")
 _DEPTH = 12
 
 
-def parts_of(action_type: str, payload: Mapping[str, Any]) -> tuple[Part, ...]:
+def parts_of(action_type: str, payload: Mapping[str, Any]) -> tuple[ScanPart, ...]:
     """The type and each text in the payload, at any depth, placed by its keys; long keys are texts too.
 
     A value under a key of a command, path or URL is examined as such, and so is one that looks like it.
     """
-    found = [Part(kind="type", text=action_type, where="type")]
+    found = [ScanPart(kind="type", text=action_type, where="type")]
     rest: list[str] = []
     for where, key, text in _texts(payload, "", "", 0):
         if len(found) >= MOST_PARTS:
             rest.append(text)
             continue
-        found += [Part(kind=kind, text=text, where=where) for kind in _kinds(key, text)]
+        found += [ScanPart(kind=kind, text=text, where=where) for kind in _kinds(key, text)]
     if rest:
-        found.append(Part(kind="argument", text="\n".join(rest), where="further values"))
+        found.append(ScanPart(kind="argument", text="\n".join(rest), where="further values"))
     return tuple(found)
 
 

@@ -16,8 +16,8 @@ from typing import Any, get_args
 from pipeline.domain.errors import ParlourError
 from pipeline.domain.events import Decision
 from pipeline.domain.frozen import dataclass
-from pipeline.shield.injection.findings import CONFIDENCE, KINDS, SEVERITIES, Finding, Kind, Severity
-from pipeline.shield.injection.lexicon import Lexicon, Reading, shipped_lexicon
+from pipeline.shield.injection.findings import CONFIDENCE, KINDS, SEVERITIES, Kind, ScanFinding, Severity
+from pipeline.shield.injection.lexicon import Lexicon, LexiconReading, shipped_lexicon
 
 FILE = Path(__file__).with_name("rules.toml")
 _MOST_NEAR = 32
@@ -37,7 +37,7 @@ class BadRules(ParlourError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class InjectionRule:
     """One row of the table."""
 
     name: str
@@ -71,9 +71,9 @@ class Rule:
                 return self.pattern.search(text) is not None
         return False
 
-    def finding(self, where: str, disguise: str) -> Finding:
+    def finding(self, where: str, disguise: str) -> ScanFinding:
         """The finding of this rule in the part `where`."""
-        return Finding(
+        return ScanFinding(
             name=self.name,
             severity=self.severity,
             decision=self.decision,
@@ -86,11 +86,11 @@ class Rule:
 class RuleBook:
     """The rules, ready to be applied. One instance serves every thread."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[InjectionRule]) -> None:
         rules = tuple(rules)
         self._raw = {kind: _of(rules, kind, raw=True) for kind in KINDS}
-        self._patterns: dict[tuple[Kind, bool], list[Rule]] = {}
-        self._concepts: dict[tuple[Kind, bool], list[Rule]] = {}
+        self._patterns: dict[tuple[Kind, bool], list[InjectionRule]] = {}
+        self._concepts: dict[tuple[Kind, bool], list[InjectionRule]] = {}
         for kind, hidden in itertools.product(KINDS, (False, True)):
             shown = [one for one in _of(rules, kind, raw=False) if hidden or not one.disguised]
             self._patterns[kind, hidden] = [one for one in shown if one.pattern]
@@ -104,11 +104,11 @@ class RuleBook:
         """Whether a rule about parts of that kind looks for concepts."""
         return bool(self._concepts[kind, True])
 
-    def in_raw(self, text: str, kind: Kind) -> list[Rule]:
+    def in_raw(self, text: str, kind: Kind) -> list[InjectionRule]:
         """The rules on characters that match `text` as it is."""
         return [rule for rule in self._raw[kind] if rule.matches(text)]
 
-    def in_plain(self, reading: Reading, kind: Kind, *, hidden: bool) -> list[Rule]:
+    def in_plain(self, reading: LexiconReading, kind: Kind, *, hidden: bool) -> list[InjectionRule]:
         """The rules that match a text in plain form; `hidden` if a person does not see it."""
         text, concepts = reading.text, reading.concepts
         found = [rule for rule in self._patterns[kind, hidden] if rule.matches(text)]
@@ -128,7 +128,7 @@ class RuleBook:
         return found
 
 
-def _of(rules: Sequence[Rule], kind: Kind, *, raw: bool) -> list[Rule]:
+def _of(rules: Sequence[InjectionRule], kind: Kind, *, raw: bool) -> list[InjectionRule]:
     return [rule for rule in rules if kind in rule.kinds and rule.raw is raw]
 
 
@@ -156,7 +156,7 @@ def _covered(groups: Sequence[int], bits: list[int]) -> bool:
     return False
 
 
-def rules_from(table: Mapping[str, Any], lexicon: Lexicon) -> tuple[Rule, ...]:
+def rules_from(table: Mapping[str, Any], lexicon: Lexicon) -> tuple[InjectionRule, ...]:
     """The rules of a table. Raises BadRules for the first mistake."""
     rows = table.get("rule")
     if not isinstance(rows, list) or not rows:
@@ -164,7 +164,7 @@ def rules_from(table: Mapping[str, Any], lexicon: Lexicon) -> tuple[Rule, ...]:
     return tuple(_rule(row, number, lexicon) for number, row in enumerate(rows, start=1))
 
 
-def _rule(row: Mapping[str, Any], number: int, lexicon: Lexicon) -> Rule:
+def _rule(row: Mapping[str, Any], number: int, lexicon: Lexicon) -> InjectionRule:
     name = row.get("name", f"number {number}")
     unknown = sorted(set(row) - _KEYS)
     if unknown:
@@ -188,7 +188,7 @@ def _rule(row: Mapping[str, Any], number: int, lexicon: Lexicon) -> Rule:
     if any(not isinstance(one, str) or not one or one != one.lower() for one in needs):
         raise BadRules(f"rule {name}: needs is a list of texts in lower case")
     groups = tuple(_bits(group, name, lexicon) for group in row.get("concepts", ()))
-    return Rule(
+    return InjectionRule(
         name=name,
         severity=severity,
         decision=decision,

@@ -23,13 +23,13 @@ from pipeline.shield.injection.findings import (
     CONFIDENCE,
     NO_FINDINGS,
     Assessment,
-    Finding,
     Kind,
-    Part,
+    ScanFinding,
+    ScanPart,
     Severity,
     assessment_of,
 )
-from pipeline.shield.injection.lexicon import NO_PLACES, Reading, shipped_lexicon
+from pipeline.shield.injection.lexicon import NO_PLACES, LexiconReading, shipped_lexicon
 from pipeline.shield.injection.linear_model import MOST_CHARS, LinearModel, shipped_model
 from pipeline.shield.injection.plain_text import plain
 from pipeline.shield.injection.rules import shipped_rules
@@ -92,32 +92,32 @@ class _Question(NamedTuple):
     where: str
     disguise: str
     text: str
-    reading: Reading
-    supported: tuple[Finding, ...]
+    reading: LexiconReading
+    supported: tuple[ScanFinding, ...]
     """Findings of rules that need the classifier's support."""
 
 
 class _Examined(NamedTuple):
     """What is known of one part."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ScanFinding, ...]
     """Of rules."""
     questions: tuple[_Question, ...] = ()
     """What a classifier that does not answer at once has to read."""
-    supported: tuple[Finding, ...] = ()
+    supported: tuple[ScanFinding, ...] = ()
     """Of rules that the shipped model supports for a sentence of the text."""
-    classified: tuple[Finding, ...] = ()
+    classified: tuple[ScanFinding, ...] = ()
     """Of the shipped model, and of rules that it supports for the text."""
 
 
-class _Names(dict[Part, _Examined]):
+class _Names(dict[ScanPart, _Examined]):
     """The names that were examined. A table that is full begins again."""
 
-    def __init__(self, examine: Callable[[Part], _Examined]) -> None:
+    def __init__(self, examine: Callable[[ScanPart], _Examined]) -> None:
         super().__init__()
         self._examine = examine
 
-    def __missing__(self, part: Part) -> _Examined:
+    def __missing__(self, part: ScanPart) -> _Examined:
         if len(self) >= _MOST_NAMES:
             self.clear()
         found = self[part] = self._examine(part)
@@ -138,7 +138,7 @@ class InjectionScanner:
         self._lexicon = shipped_lexicon()
         self._names = _Names(self._by_rules)
 
-    async def assess(self, parts: Iterable[Part]) -> Assessment:
+    async def assess(self, parts: Iterable[ScanPart]) -> Assessment:
         """The findings in `parts` and their decision. A classifier that cannot answer is a finding that
         escalates."""
         parts = tuple(parts)
@@ -154,19 +154,19 @@ class InjectionScanner:
             found += [finding for one in examined for finding in one.classified]
         if not found:
             return NO_FINDINGS
-        findings: dict[tuple[str, str], Finding] = {}
+        findings: dict[tuple[str, str], ScanFinding] = {}
         for finding in found:
             findings.setdefault((finding.name, finding.where), finding)
         return assessment_of(findings.values())
 
-    def _all_examined(self, parts: Sequence[Part]) -> list[_Examined]:
+    def _all_examined(self, parts: Sequence[ScanPart]) -> list[_Examined]:
         """Each part examined; names that were examined before are not examined again."""
         return [
             self._names[part] if len(part.text) <= _NAME_CHARS[part.kind] else self._by_rules(part)
             for part in parts
         ]
 
-    def _by_rules(self, part: Part) -> _Examined:
+    def _by_rules(self, part: ScanPart) -> _Examined:
         """The part, examined by the rules and the shipped model, which answers at once."""
         questions: list[_Question] = []
         findings = tuple(self._examined(part, questions))
@@ -186,7 +186,7 @@ class InjectionScanner:
     def _supports(self, model: LinearModel, text: str) -> bool:
         return any(model.score(piece) >= self._lower for piece in _pieces(text))
 
-    def _examined(self, part: Part, questions: list[_Question]) -> Iterator[Finding]:
+    def _examined(self, part: ScanPart, questions: list[_Question]) -> Iterator[ScanFinding]:
         """The findings of rules. What the classifier has to read is added to `questions`."""
         text, kind = part.text[:MOST_CHARS], part.kind
         if len(part.text) > MOST_CHARS:
@@ -203,17 +203,17 @@ class InjectionScanner:
                 yield from self._of_one(one, part, questions)[1]
 
     def _of_one(
-        self, one: Revealed, part: Part, questions: list[_Question]
-    ) -> tuple[Sequence[str] | None, Sequence[Finding]]:
+        self, one: Revealed, part: ScanPart, questions: list[_Question]
+    ) -> tuple[Sequence[str] | None, Sequence[ScanFinding]]:
         """The words of the text itself, or of one that was disguised in it, if any rule reads them; and its
         findings, as `_examined`."""
         kind, shown = part.kind, plain(one.text)
         asked = kind in _READ and len(shown) >= _SHORTEST
         # Patterns alone need no words.
         reads = asked or self._rules.reads_concepts(kind)
-        reading = self._lexicon.read(shown) if reads else Reading(shown, [], NO_PLACES, [], [], [])
-        found: list[Finding] = []
-        supported: list[Finding] = []
+        reading = self._lexicon.read(shown) if reads else LexiconReading(shown, [], NO_PLACES, [], [], [])
+        found: list[ScanFinding] = []
+        supported: list[ScanFinding] = []
         for rule in self._rules.in_plain(reading, kind, hidden=one.hidden):
             waits = rule.supported and asked
             (supported if waits else found).append(rule.finding(part.where, one.disguise))
@@ -221,7 +221,7 @@ class InjectionScanner:
             questions.append(_Question(part.where, one.disguise, one.text, reading, tuple(supported)))
         return reading.words if reads else None, found
 
-    async def _classified(self, questions: Sequence[_Question]) -> Sequence[Finding]:
+    async def _classified(self, questions: Sequence[_Question]) -> Sequence[ScanFinding]:
         """The findings of a classifier that does not answer at once, and those of rules that it supports or
         cannot judge."""
         if not questions:
@@ -233,9 +233,9 @@ class InjectionScanner:
             return [_finding("classifier-unavailable", "medium", questions[0].where), *unsupported]
         return self._judged(questions, scores)
 
-    def _judged(self, questions: Sequence[_Question], scores: Sequence[float]) -> Sequence[Finding]:
+    def _judged(self, questions: Sequence[_Question], scores: Sequence[float]) -> Sequence[ScanFinding]:
         """The findings of a classifier that has given each question that score."""
-        found: list[Finding] = []
+        found: list[ScanFinding] = []
         for one, score in zip(questions, scores, strict=True):
             if score >= self._lower:
                 found += one.supported
@@ -251,8 +251,8 @@ def _pieces(text: str) -> Iterator[str]:
             yield sentence[start : start + _PIECE]
 
 
-def _classified(question: _Question, score: float) -> Finding:
-    return Finding(
+def _classified(question: _Question, score: float) -> ScanFinding:
+    return ScanFinding(
         name=CLASSIFIER,
         severity="high" if score >= CERTAIN else "medium",
         decision="ESCALATE",
@@ -262,5 +262,7 @@ def _classified(question: _Question, score: float) -> Finding:
     )
 
 
-def _finding(name: str, severity: Severity, where: str) -> Finding:
-    return Finding(name=name, severity=severity, decision="ESCALATE", score=CONFIDENCE[severity], where=where)
+def _finding(name: str, severity: Severity, where: str) -> ScanFinding:
+    return ScanFinding(
+        name=name, severity=severity, decision="ESCALATE", score=CONFIDENCE[severity], where=where
+    )

@@ -40,7 +40,7 @@ from pipeline.runtime.null_services import (
 from pipeline.runtime.scope import TurnScope, ignore_event
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.workflows.compiling import without_intake
-from pipeline.workflows.document import Agent, Approval, Workflow
+from pipeline.workflows.document import Workflow, WorkflowAgent, WorkflowApproval
 from pipeline.workflows.exploring.forking import forked
 from pipeline.workflows.exploring.ready_loop import ReadyLoop
 from pipeline.workflows.steps import CHANNELS, FIRST, ONCE, PREVIOUS, SOURCES
@@ -71,7 +71,7 @@ class ExploredEngine:
     def __init__(self, workflow: Workflow, moment: Callable[[Run], None]) -> None:
         open_to_all = {
             # Who may answer depends on the chat, not on the document.
-            name: replace(node, approvers=()) if isinstance(node, Approval) else node
+            name: replace(node, approvers=()) if isinstance(node, WorkflowApproval) else node
             for name, node in workflow.nodes.items()
         }
         self._due: dict[str, str | None] = {}
@@ -125,7 +125,9 @@ class ExploredEngine:
             self._loop.run_ready()
         return driven
 
-    def _agent(self, _node: Agent, _workflow: Workflow, _labels: Mapping[str, str]) -> NodeSpec[RunContext]:
+    def _agent(
+        self, _node: WorkflowAgent, _workflow: Workflow, _labels: Mapping[str, str]
+    ) -> NodeSpec[RunContext]:
         """See `agent_step.agent_node`."""
         inside: GraphSpec[RunContext] = GraphSpec(
             name="explored_agent",

@@ -16,10 +16,10 @@ from pipeline.workflows.document import (
     DECISIONS,
     MESSAGE,
     OTHERWISE,
-    Agent,
-    Approval,
     If,
     Workflow,
+    WorkflowAgent,
+    WorkflowApproval,
     filled,
     places,
 )
@@ -122,7 +122,7 @@ class Meaning:
                     found = tuple(dict.fromkeys(one.handle(text) for text in _texts((one,))))
                     self._handles[node] = found
                 return found
-            case Approval():
+            case WorkflowApproval():
                 return DECISIONS
             case _:
                 return ("",)
@@ -143,7 +143,7 @@ class Meaning:
     @cached_property
     def asking(self) -> frozenset[str]:
         """The nodes from which a run can come to an approval."""
-        found = {name for name, node in self.workflow.nodes.items() if isinstance(node, Approval)}
+        found = {name for name, node in self.workflow.nodes.items() if isinstance(node, WorkflowApproval)}
         steps = [(one.source, one.target) for one in self.workflow.connections if not one.delegates]
         while more := {source for source, target in steps if target in found} - found:
             found |= more
@@ -168,7 +168,7 @@ class Meaning:
         while waiting:
             name = waiting.pop()
             one = self.workflow.nodes[name]
-            if name in seen or isinstance(one, Agent):
+            if name in seen or isinstance(one, WorkflowAgent):
                 continue
             seen.add(name)
             if isinstance(one, If):

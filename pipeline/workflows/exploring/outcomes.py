@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from pipeline.domain.frozen import dataclass
-from pipeline.workflows.document import DECISIONS, Agent
+from pipeline.workflows.document import DECISIONS, WorkflowAgent
 from pipeline.workflows.exploring.meaning import Circling, Meaning, Position
 
 _NEVER: Final = float("inf")
@@ -42,7 +42,7 @@ class Outcomes:
 
     def words(self, node: str, given: str) -> str:
         """An outcome as a counterexample shows it."""
-        if not isinstance(self._meaning.workflow.nodes[node], Agent):
+        if not isinstance(self._meaning.workflow.nodes[node], WorkflowAgent):
             return f"{node}: {given}"
         return f'{node} answers "{given}"' if len(self._meaning.answers(node)) > 1 else f"{node} answers"
 
@@ -80,7 +80,7 @@ class Outcomes:
         return found
 
     def _found(self, node: str, text: str) -> Iterable[Outcome]:
-        is_agent = isinstance(self._meaning.workflow.nodes[node], Agent)
+        is_agent = isinstance(self._meaning.workflow.nodes[node], WorkflowAgent)
         for given in self._meaning.answers(node) if is_agent else DECISIONS:
             handle, output = ("", given) if is_agent else (given, text)
             try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from pipeline.workflows.document import Approval, If, Node, Workflow
+from pipeline.workflows.document import If, Node, Workflow, WorkflowApproval
 
 
 def kinds_of(workflow: Workflow) -> Mapping[str, int]:
@@ -36,7 +36,7 @@ def _form(node: Node) -> Hashable:
     match node:
         case If(conditions=conditions):
             return "if", conditions
-        case Approval(expires_s=expires_s):
+        case WorkflowApproval(expires_s=expires_s):
             return "approval", expires_s is not None
         case _:
             return (type(node).__name__,)

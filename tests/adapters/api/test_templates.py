@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adapters.api.templates import Template
+from adapters.api.templates import ApiTemplate
 from pipeline.domain.errors import InvalidInput
 
 VALUE: dict[str, Any] = {
@@ -32,11 +32,11 @@ VALUE: dict[str, Any] = {
     ],
 )
 def test_places_are_filled_literally(text: str, filled: str) -> None:
-    assert Template.parsed(text).filled(VALUE) == filled
+    assert ApiTemplate.parsed(text).filled(VALUE) == filled
 
 
 def test_an_empty_template_is_the_whole_json() -> None:
-    assert Template.parsed("").filled({"a": "é"}) == '{\n "a": "é"\n}'
+    assert ApiTemplate.parsed("").filled({"a": "é"}) == '{\n "a": "é"\n}'
 
 
 @pytest.mark.parametrize("path", ["b", "a.c", "a.b.9", "a.b.-1", "a.b.0.c.0", "a.b.c"])
@@ -44,7 +44,7 @@ def test_a_field_that_is_not_there_is_named(path: str) -> None:
     with pytest.raises(
         InvalidInput, match=f"^{path.replace('.', chr(92) + '.')}: the JSON has no such field"
     ):
-        Template.parsed(f"{{{{{path}}}}}").filled(VALUE)
+        ApiTemplate.parsed(f"{{{{{path}}}}}").filled(VALUE)
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_a_field_that_is_not_there_is_named(path: str) -> None:
 )
 def test_a_place_that_is_no_path_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
-        Template.parsed(text)
+        ApiTemplate.parsed(text)

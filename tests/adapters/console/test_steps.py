@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.console.conversation import Conversation
+from adapters.console.conversation import TerminalConversation
 from adapters.console.screen import Screen
 from adapters.console.steps import step_words
 from pipeline.domain.events import (
@@ -29,7 +29,7 @@ IDS: dict[str, Any] = {"session_id": "s", "message_id": "m"}
 class Paper:
     def __init__(self, *, prompt: str = "> ") -> None:
         self.text = ""
-        self.conversation = Conversation(Screen(self.write, bot_name="Bot", prompt=prompt))
+        self.conversation = TerminalConversation(Screen(self.write, bot_name="Bot", prompt=prompt))
 
     def write(self, text: str) -> None:
         self.text += text

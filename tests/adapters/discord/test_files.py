@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.discord.download import Downloads
+from adapters.discord.download import DiscordDownloads
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import InboundMessage, MediaRef
 from tests.adapters.discord.harness import Bot, bot_for
@@ -126,6 +126,6 @@ async def test_a_handle_of_another_form_is_refused_before_any_call(
     ],
 )
 def test_only_discords_own_file_servers_are_trusted(bot: Bot, url: str, trusted: bool) -> None:
-    downloads = Downloads(bot.adapter._rest, bot.adapter._clock, "http://127.0.0.1:99/api/v10")
+    downloads = DiscordDownloads(bot.adapter._rest, bot.adapter._clock, "http://127.0.0.1:99/api/v10")
 
     assert downloads._is_trusted(url) is trusted

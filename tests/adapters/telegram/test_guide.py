@@ -14,7 +14,7 @@ from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.rate_limits import DEFAULT_RATES
 from adapters.telegram.settings import TelegramSettings
 from adapters.telegram.webhook import MAX_BODY
-from gateway.config.channels import TelegramSettings as ConfigSection
+from gateway.config.channels import TelegramSection as ConfigSection
 from pipeline.domain.clock import SystemClock
 
 ROOT = Path(__file__).parents[3]

@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.web.inbound import thread_of
-from adapters.web.protocol import Limits, Problem, parse_frame
+from adapters.web.protocol import ClientLimits, FrameProblem, parse_frame
 from pipeline.domain.timeline import TimelineEntry
 from tests.adapters.web.harness import CHAT, Browser, Page, WebHarness, serving
 from tests.adapters.web.ports import ScriptedLive, ScriptedVoice
 
-LIMITS = Limits(text_chars=200, voice_bytes=1000, voice_seconds=60)
+LIMITS = ClientLimits(text_chars=200, voice_bytes=1000, voice_seconds=60)
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -89,7 +89,7 @@ TEXT_FRAMES = st.one_of(st.text(), _json.map(json.dumps), _plausible.map(json.du
 @given(raw=TEXT_FRAMES)
 def test_parsing_never_raises_and_a_problem_always_has_words(raw: str) -> None:
     parsed = parse_frame(raw, LIMITS)
-    if isinstance(parsed, Problem):
+    if isinstance(parsed, FrameProblem):
         assert parsed.code in {
             "bad_frame",
             "unknown_type",

@@ -10,16 +10,16 @@ import pytest
 from adapters.web.html_cache import HtmlCache
 from adapters.web.inbound import to_inbound
 from adapters.web.outgoing import entry_frame
-from adapters.web.protocol import Limits, Problem, TextMessage, parse_frame
+from adapters.web.protocol import ClientLimits, FrameProblem, TextMessage, parse_frame
 from pipeline.domain.messages import InboundMessage, SessionCommand
 from pipeline.domain.timeline import TimelineEntry
 
-LIMITS = Limits(text_chars=100, voice_bytes=1, voice_seconds=1)
+LIMITS = ClientLimits(text_chars=100, voice_bytes=1, voice_seconds=1)
 
 
-def _message(text: str, **more: Any) -> TextMessage | Problem:
+def _message(text: str, **more: Any) -> TextMessage | FrameProblem:
     frame = parse_frame(json.dumps({"type": "message", "client_id": "k", "text": text, **more}), LIMITS)
-    assert isinstance(frame, TextMessage | Problem)
+    assert isinstance(frame, TextMessage | FrameProblem)
     return frame
 
 
@@ -45,7 +45,7 @@ def test_an_edit_is_never_a_command() -> None:
 @pytest.mark.parametrize("edits", ["", 7, None, "x" * 201])
 def test_an_edit_of_no_message_is_refused(edits: object) -> None:
     problem = _message("two", edits=edits)
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, FrameProblem)
     assert problem.message.startswith("edits: ")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.agents.routes import Routes
+from gateway.agents.routes import AgentRoutes
 from gateway.config import RouteSettings
 from pipeline.domain.ids import ThreadKey
 
@@ -15,7 +15,7 @@ HERE = ThreadKey(channel="telegram", account="shop_bot", chat="-100")
 
 
 def names(*routes: RouteSettings, author: str = "ann", private: bool = False) -> tuple[str, ...]:
-    return Routes(routes).names(HERE, author, private=private)
+    return AgentRoutes(routes).names(HERE, author, private=private)
 
 
 @pytest.mark.parametrize(

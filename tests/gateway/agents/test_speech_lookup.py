@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import pytest
 
-from gateway.agents.routes import Routes
+from gateway.agents.routes import AgentRoutes
 from gateway.agents.speech_lookup import SpeechLookup
 from gateway.config import AgentSpeech, RouteSettings
 from gateway.storage.log_records import session_body, user_body
@@ -20,7 +20,7 @@ from pipeline.runtime.ports import UserWords
 
 HERE = ThreadKey(channel="telegram", account="main", chat="1")
 GERMAN, FRENCH = AgentSpeech(language="de"), AgentSpeech(language="fr", voice="fr_FR-siwis-low")
-ROUTES = Routes((RouteSettings(also=("shop",)),))
+ROUTES = AgentRoutes((RouteSettings(also=("shop",)),))
 
 
 async def logged(*records: tuple[RecordKind, str, dict[str, object]]) -> MemoryStore:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from gateway.cluster.link import Link
+from gateway.cluster.link import BusLink
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import ManualClock
 
@@ -19,7 +19,7 @@ class _Server:
     name = "server"
 
     def __init__(self) -> None:
-        self.link: Link | None = None
+        self.link: BusLink | None = None
         self.heard: list[str] = []
         self.sent = asyncio.Event()
 
@@ -45,7 +45,7 @@ class _Server:
 
 async def test_a_topic_that_is_added_while_it_connects_is_listened_to() -> None:
     server, tasks = _Server(), Supervisor()
-    link = server.link = Link(server, own_topic="own", probe="probe", clock=ManualClock())
+    link = server.link = BusLink(server, own_topic="own", probe="probe", clock=ManualClock())
     tasks.spawn(link.run(lambda _text: None), name="link")
     await server.sent.wait()
     assert (server.heard, link.up) == (["own", "late"], True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.channel import ReadAloud
-from gateway.agents.routes import Routes
+from gateway.agents.routes import AgentRoutes
 from gateway.agents.speech_lookup import SpeechLookup
 from gateway.config import DEFAULT_AGENT, AgentSpeech
 from gateway.speech.read_aloud import AnswerReader, OwnReader
@@ -94,7 +94,7 @@ async def test_the_page_reads_although_the_store_does_not_answer() -> None:
     speaker = ScriptedSpeaker(languages=("en", "de"))
     # A store that is not open fails at each call.
     agents = {DEFAULT_AGENT: AgentSpeech(language="de"), "shop": AgentSpeech()}
-    speech_of = SpeechLookup(agents, Routes(), store)
+    speech_of = SpeechLookup(agents, AgentRoutes(), store)
     with pytest.raises(StorageError):
         await store.current_session(THREAD.encode())
 

@@ -7,7 +7,7 @@ import pytest
 from adapters.channel import Channel, Failure, FailureKind
 from gateway.access.policy import AccessRule
 from gateway.channels.registry import ChannelRegistry
-from gateway.ingress.room_history import RoomRule, Rooms
+from gateway.ingress.room_history import ChannelRooms, RoomRule
 from gateway.storage.memory.store import MemoryStore
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import ManualClock
@@ -36,12 +36,14 @@ class ReadablePosts(MemoryPosts):
         return self.lines
 
 
-async def _rooms(channel: Channel | None = None, *, messages: int = 3, access: AccessRule = OPEN) -> Rooms:
+async def _rooms(
+    channel: Channel | None = None, *, messages: int = 3, access: AccessRule = OPEN
+) -> ChannelRooms:
     channels = ChannelRegistry([channel or MemoryPosts()])
     store = MemoryStore()
     await store.open()
     rule = RoomRule(messages=messages, access=access)
-    return Rooms(channels=channels, rules={("memory", "main"): rule}, store=store, clock=ManualClock())
+    return ChannelRooms(channels=channels, rules={("memory", "main"): rule}, store=store, clock=ManualClock())
 
 
 def _said(words: str, author: str = "ann", number: int = 1, **fields: object) -> InboundMessage:
@@ -58,7 +60,7 @@ def _said(words: str, author: str = "ann", number: int = 1, **fields: object) ->
     return InboundMessage(**{**base, **fields})  # type: ignore[arg-type]  # fields of a test
 
 
-async def _lines(rooms: Rooms, said: Conversation | None = None) -> list[str]:
+async def _lines(rooms: ChannelRooms, said: Conversation | None = None) -> list[str]:
     talk = await rooms.talk(_said("@bot sum up", number=99), said or Conversation())
     return [f"{line.name}: {line.text}" for line in talk.lines]
 

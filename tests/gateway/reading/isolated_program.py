@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from gateway.reading.isolation import NoAnswer, in_isolation
-from voice.workers.frames import Frame
+from voice.workers.frames import WorkerFrame
 
 
 def attempts(folder: Path, parent: int) -> dict[str, Callable[[], object]]:
@@ -57,7 +57,7 @@ def _raised_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
 
-def try_all(folder: Path, parent: int) -> Frame:
+def try_all(folder: Path, parent: int) -> WorkerFrame:
     succeeded = []
     for name, attempt in attempts(folder, parent).items():
         try:
@@ -65,37 +65,37 @@ def try_all(folder: Path, parent: int) -> Frame:
         except (OSError, RuntimeError, ValueError):
             continue
         succeeded.append(name)
-    return Frame(header={"succeeded": succeeded})
+    return WorkerFrame(header={"succeeded": succeeded})
 
 
-def loop() -> Frame:
+def loop() -> WorkerFrame:
     while True:
         pass
 
 
-def eat() -> Frame:
+def eat() -> WorkerFrame:
     held = [bytearray(64 * 1024**2) for _ in range(100)]
-    return Frame(header={"bytes": len(held)})
+    return WorkerFrame(header={"bytes": len(held)})
 
 
-def eat_and_say_so() -> Frame:
+def eat_and_say_so() -> WorkerFrame:
     try:
         return eat()
     except MemoryError:
-        return Frame(header={"memory": "limited"})
+        return WorkerFrame(header={"memory": "limited"})
 
 
-def crash() -> Frame:
+def crash() -> WorkerFrame:
     ctypes.string_at(0)
-    return Frame(header={})
+    return WorkerFrame(header={})
 
 
-def flood() -> Frame:
+def flood() -> WorkerFrame:
     while True:
         os.write(3, b"\xff" * 65_536)
 
 
-def outcome(work: Callable[[], Frame], seconds: int) -> str:
+def outcome(work: Callable[[], WorkerFrame], seconds: int) -> str:
     try:
         return str(in_isolation(work, seconds=seconds).header)
     except NoAnswer as error:

@@ -8,7 +8,7 @@ import struct
 import sys
 from typing import Any
 
-from voice.workers.frames import Frame, read_frame
+from voice.workers.frames import WorkerFrame, read_frame
 
 PICTURE: dict[str, Any] = {
     "kind": "picture", "mime": "image/png", "width": 5, "height": 4,
@@ -49,7 +49,7 @@ def main() -> None:
     start = parser.parse_args().start
     if start == "late":
         signal.pause()
-    send(Frame(header={"kind": start, "detail": "a trial failed: secret"}))
+    send(WorkerFrame(header={"kind": start, "detail": "a trial failed: secret"}))
     while (request := read_frame(sys.stdin.buffer, max_body_bytes=10_000_000)) is not None:
         answer(request.header["job"], request.body)
 
@@ -67,10 +67,10 @@ def answer(job: int, wish: bytes) -> None:
         sys.stdout.buffer.write(struct.pack(">II", 2, 0x7FFFFFFF) + b"{}")
         sys.stdout.buffer.flush()
     header, body = {**TRUTHS, **LIES}.get(wish, ({"kind": "nonsense"}, b""))
-    send(Frame(header={**header, "job": job, "final": True}, body=body))
+    send(WorkerFrame(header={**header, "job": job, "final": True}, body=body))
 
 
-def send(frame: Frame) -> None:
+def send(frame: WorkerFrame) -> None:
     sys.stdout.buffer.write(frame.encode())
     sys.stdout.buffer.flush()
 

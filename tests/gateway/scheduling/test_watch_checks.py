@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateway.scheduling.watch_checks import Finding, WatchChecks, WatchFailed
+from gateway.scheduling.watch_checks import WatchChecks, WatchFailed, WatchFinding
 from gateway.scheduling.watch_records import Watch, watch_of
 from gateway.storage.heartbeats import WATCH
 from gateway.storage.memory import MemoryStore
@@ -19,7 +19,7 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
 from pipeline.schedules.repetition import Repetition
 from pipeline.tools.web_client import GuardedWeb
-from pipeline.watches.conditions import Condition
+from pipeline.watches.conditions import WatchCondition
 
 CHAT = ThreadKey(channel="console", account="local", chat="c1")
 NOON = 1_800_000_000.0
@@ -29,7 +29,7 @@ def watch(**condition: Any) -> Watch:
     if "repetition" not in condition:
         condition.setdefault("every_s", 1_800.0)
     return Watch(
-        id="w", condition=Condition(**condition), text="tell me", thread=CHAT, author=Author(id="owner")
+        id="w", condition=WatchCondition(**condition), text="tell me", thread=CHAT, author=Author(id="owner")
     )
 
 
@@ -107,7 +107,7 @@ def port_of(served: Site) -> int:
     return int(served.url.rsplit(":", 1)[1].strip("/"))
 
 
-async def again(made: WatchChecks, one: Watch, found: Finding) -> tuple[Watch, Finding]:
+async def again(made: WatchChecks, one: Watch, found: WatchFinding) -> tuple[Watch, WatchFinding]:
     after = one.with_seen(found.seen)
     return after, await made.check(after, "ses")
 

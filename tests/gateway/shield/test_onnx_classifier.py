@@ -19,7 +19,7 @@ from gateway.shield.onnx_classifier import OnnxClassifier, load_classifier
 from gateway.shield.onnx_model import OnnxModel, TooLong
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ConfigurationError
-from pipeline.shield.injection.findings import Part
+from pipeline.shield.injection.findings import ScanPart
 from pipeline.shield.injection.scanner import ClassifierUnavailable, InjectionScanner
 from tests.support.onnx_files import write_classifier
 
@@ -31,7 +31,7 @@ def _loaded(folder: Path) -> OnnxClassifier:
 
 
 async def _findings(classifier: OnnxClassifier, text: str) -> list[str]:
-    parts = (Part(kind="text", text=text, where="result"),)
+    parts = (ScanPart(kind="text", text=text, where="result"),)
     assessment = await InjectionScanner(classifier).assess(parts)
     return [one.name for one in assessment.findings]
 
@@ -128,7 +128,7 @@ class _Odd:
 async def test_whatever_goes_wrong_is_a_finding_that_escalates(answer: tuple[float, ...] | Exception) -> None:
     classifier = OnnxClassifier(_Odd(answer), threshold=0.5, timeout_s=5, clock=ManualClock())
     assessment = await InjectionScanner(classifier).assess(
-        (Part(kind="text", text=HARMLESS, where="result"),)
+        (ScanPart(kind="text", text=HARMLESS, where="result"),)
     )
     assert [one.name for one in assessment.findings] == ["classifier-unavailable"]
     assert assessment.decision == "ESCALATE"

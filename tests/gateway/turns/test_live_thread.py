@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from gateway.storage.lease import NO_LEASE
-from gateway.turns.live_thread import Idle, LiveThread
+from gateway.turns.live_thread import IdleAttempt, LiveThread
 from gateway.turns.sessions import SessionState
 
 _SHORT_S = 0.02
@@ -71,7 +71,7 @@ async def test_the_end_reports_idle_work_as_not_done() -> None:
     async def nothing(_lease: object, _session: object) -> None:
         """Do nothing."""
 
-    live.idle.append(Idle(nothing, completed))
+    live.idle.append(IdleAttempt(nothing, completed))
     live.end()
     assert await completed is False
     assert not live.idle

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipeline.agent.judge import Charge, Verdict, judged
+from pipeline.agent.judge import Charge, JudgeVerdict, judged
 from pipeline.domain.chat import ChatMessage
 from tests.support.verdicts import verdict
 
@@ -39,7 +39,7 @@ async def test_a_missing_key_sends_the_node_back_and_is_named() -> None:
 
 async def test_all_keys_without_criteria_are_accepted_without_a_model() -> None:
     judge = Judge(verdict("RETRY"))
-    assert await judged(charge("a"), {"a": 0}, SAID, judge) == Verdict(action="ACCEPT")
+    assert await judged(charge("a"), {"a": 0}, SAID, judge) == JudgeVerdict(action="ACCEPT")
     assert judge.asked == []
 
 
@@ -54,7 +54,7 @@ async def test_a_nullable_key_may_stay_unset_but_not_all_of_them() -> None:
 async def test_criteria_are_put_to_the_model_with_the_last_ten_messages() -> None:
     judge = Judge(verdict("RETRY", 0.8, "one source is missing"))
     found = await judged(charge("a", criteria="two sources"), {"a": "one"}, SAID, judge)
-    assert found == Verdict(action="RETRY", confidence=0.8, feedback="one source is missing")
+    assert found == JudgeVerdict(action="RETRY", confidence=0.8, feedback="one source is missing")
     question = judge.asked[0][-1].content
     assert "Criteria of success: two sources" in question
     assert "line 10" in question
@@ -70,15 +70,17 @@ async def test_what_is_judged_cannot_end_its_own_marking() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (verdict("ACCEPT", 0.9, "good"), Verdict(action="ACCEPT", confidence=0.9, feedback="good")),
+        (verdict("ACCEPT", 0.9, "good"), JudgeVerdict(action="ACCEPT", confidence=0.9, feedback="good")),
         ('Let me see.\n```json\n{"action": "ESCALATE"}\n```', ("ESCALATE", 0.5)),
         ('{"action": "RETRY", "confidence": 1, "feedback": " "}', ("RETRY", 1.0)),
     ],
 )
-async def test_a_verdict_is_read_from_its_object(words: str, expected: Verdict | tuple[str, float]) -> None:
+async def test_a_verdict_is_read_from_its_object(
+    words: str, expected: JudgeVerdict | tuple[str, float]
+) -> None:
     judge = Judge(words)
     found = await judged(charge("a", criteria="true"), {"a": 1}, SAID, judge)
-    if isinstance(expected, Verdict):
+    if isinstance(expected, JudgeVerdict):
         assert found == expected
     else:
         assert (found.action, found.confidence) == expected
@@ -98,7 +100,7 @@ async def test_a_verdict_is_read_from_its_object(words: str, expected: Verdict |
 async def test_a_judge_without_a_readable_answer_is_asked_again_and_then_accepts(words: str) -> None:
     judge = Judge(words)
     found = await judged(charge("a", criteria="true"), {"a": 1}, SAID, judge)
-    assert found == Verdict(action="ACCEPT", confidence=0.5)
+    assert found == JudgeVerdict(action="ACCEPT", confidence=0.5)
     first, second = judge.asked
     assert [message.role for message in second[len(first) :]] == ["assistant", "user"]
 
@@ -106,5 +108,5 @@ async def test_a_judge_without_a_readable_answer_is_asked_again_and_then_accepts
 async def test_a_judge_whose_call_failed_is_not_asked_again() -> None:
     judge = Judge("")
     found = await judged(charge("a", criteria="true"), {"a": 1}, SAID, judge)
-    assert found == Verdict(action="ACCEPT", confidence=0.5)
+    assert found == JudgeVerdict(action="ACCEPT", confidence=0.5)
     assert len(judge.asked) == 1

@@ -11,7 +11,7 @@ from pipeline.agent.llm_decider import MAX_OUTPUT_CHARS, LlmDecider
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelError, ModelTimeout, ModelUnavailable, StorageError
 from pipeline.graph.definition.decisions import Next, NodeResult, State
-from pipeline.graph.definition.ports import Candidate, Choice, Question
+from pipeline.graph.definition.ports import Candidate, Choice, RouteQuestion
 from pipeline.graph.definition.spec import EdgeSpec, Goal, GraphSpec, Limits, LlmDecide
 from pipeline.graph.execution.executor import Executor
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
@@ -27,9 +27,9 @@ _CANDIDATES = (
 )
 
 
-def _question(**output: Any) -> Question:
+def _question(**output: Any) -> RouteQuestion:
     goal = Goal(description="help", success_criteria=("the customer is content",), constraints=("be brief",))
-    return Question(goal=goal, node="triage", output=output, candidates=_CANDIDATES)
+    return RouteQuestion(goal=goal, node="triage", output=output, candidates=_CANDIDATES)
 
 
 async def _decided(answer: str, **output: Any) -> tuple[Choice, ScriptedLlm]:

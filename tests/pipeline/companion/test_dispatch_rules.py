@@ -6,7 +6,7 @@ from __future__ import annotations
 from pipeline.companion.decision import MODES, DispatchDecision
 from pipeline.companion.dispatch_rules import dispatch_by_rules, fallback
 from pipeline.companion.phrases import BadPhrases, first, kinds, plain
-from pipeline.safety.ladder import Entry
+from pipeline.safety.ladder import EarlierEntry
 from tests.support.tables import each
 
 REFLECTIVE = (
@@ -123,7 +123,7 @@ UNDECIDED = (
 )
 
 
-def _mode(text: str, *history: Entry, in_exercise: bool = False) -> str:
+def _mode(text: str, *history: EarlierEntry, in_exercise: bool = False) -> str:
     found = dispatch_by_rules(text, history, in_exercise=in_exercise)
     return "" if found is None else found.mode
 
@@ -179,17 +179,17 @@ def test_without_a_phrase_short_words_get_a_question_and_all_else_support(text: 
 
 
 def test_a_bare_yes_begins_the_exercise_that_the_bot_has_just_offered() -> None:
-    offer = Entry("bot", "Would you like to try a short breathing exercise together?")
+    offer = EarlierEntry("bot", "Would you like to try a short breathing exercise together?")
     assert _mode("yes", offer) == "guided_exercise"
     assert _mode("yes please, let\u2019s try", offer) == "guided_exercise"
     assert _mode("yes, but not now", offer) == ""
-    assert _mode("yes", offer, Entry("person", "hm"), Entry("bot", "Are you at home?")) == ""
+    assert _mode("yes", offer, EarlierEntry("person", "hm"), EarlierEntry("bot", "Are you at home?")) == ""
 
 
 def test_thanks_close_only_where_the_conversation_ends() -> None:
-    ending = Entry("bot", "Is there anything else before we stop for today?")
+    ending = EarlierEntry("bot", "Is there anything else before we stop for today?")
     assert _mode("thanks, that helps") == "supportive"
-    assert _mode("thanks, that helps", Entry("bot", "You could tell her so.")) == "supportive"
+    assert _mode("thanks, that helps", EarlierEntry("bot", "You could tell her so.")) == "supportive"
     assert _mode("thanks, that helps", ending) == "closing"
     assert _mode("thanks, this helped") == "closing"
 

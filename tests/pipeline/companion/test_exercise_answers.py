@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pipeline.companion.exercise_answers import count_items, is_question, read_answer
-from pipeline.companion.exercise_book import Step
+from pipeline.companion.exercise_book import ExerciseStep
 from pipeline.companion.phrases import plain
 from tests.support.tables import each
 
-CONFIRM = Step(kind="confirm")
-ONE = Step(kind="items")
-FIVE = Step(kind="items", expected=5, minimum=3)
+CONFIRM = ExerciseStep(kind="confirm")
+ONE = ExerciseStep(kind="items")
+FIVE = ExerciseStep(kind="items", expected=5, minimum=3)
 
 EXITS = (
     "stop",
@@ -89,13 +89,15 @@ NOT_CONFIRMED = (
 )
 
 
-def _outcome(text: str, step: Step, *, named: int = 0) -> str:
+def _outcome(text: str, step: ExerciseStep, *, named: int = 0) -> str:
     return read_answer(text, step, named=named).outcome
 
 
 @each("step", [CONFIRM, ONE, FIVE])
 @each("text, outcome", [*((one, "exit") for one in EXITS), *((one, "stuck") for one in STUCK)])
-def test_ends_and_being_stuck_are_read_the_same_in_every_step(text: str, outcome: str, step: Step) -> None:
+def test_ends_and_being_stuck_are_read_the_same_in_every_step(
+    text: str, outcome: str, step: ExerciseStep
+) -> None:
     for written in (text, text.upper(), text.replace("'", "\u2019"), f" {text} "):
         assert _outcome(written, step) == outcome, written
 
@@ -198,7 +200,7 @@ def test_questions_to_oneself_are_none_to_the_bot() -> None:
 
 
 def test_repeated_words_are_read_once() -> None:
-    assert _outcome("i did it " * 200 + "x", Step(kind="items")) == "complete"
+    assert _outcome("i did it " * 200 + "x", ExerciseStep(kind="items")) == "complete"
     assert _outcome("i did it " * 200 + "?", CONFIRM) == "complete"
     assert count_items(plain("ok yes done " * 150 + "x")) == 0
 

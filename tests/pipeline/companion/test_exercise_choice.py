@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.companion.exercise_choice import choose_exercise
-from pipeline.safety.ladder import Entry
+from pipeline.safety.ladder import EarlierEntry
 from tests.support.tables import each
 
 
@@ -45,13 +45,16 @@ def test_keywords_choose_the_exercise_in_order(text: str, exercise: str) -> None
 
 
 def test_work_through_that_looks_at_the_last_six_entries() -> None:
-    belief = Entry("person", "I have this belief that I am a burden")
-    filler = [Entry("person", "hm"), Entry("bot", "Say more.")]
+    belief = EarlierEntry("person", "I have this belief that I am a burden")
+    filler = [EarlierEntry("person", "hm"), EarlierEntry("bot", "Say more.")]
     assert choose_exercise("can we work through that", [belief, *filler * 2]) == "thought_work_simple_record"
     assert choose_exercise("can we work through that", [belief, *filler * 3]) == "grounding_5_4_3_2_1"
     assert choose_exercise("another one", [belief]) == "grounding_5_4_3_2_1"
 
 
 def test_the_newest_entry_with_a_keyword_counts() -> None:
-    history = [Entry("person", "I have this belief"), Entry("bot", "Would you like to try box breathing?")]
+    history = [
+        EarlierEntry("person", "I have this belief"),
+        EarlierEntry("bot", "Would you like to try box breathing?"),
+    ]
     assert choose_exercise("yes please", history) == "grounding_box_breathing"

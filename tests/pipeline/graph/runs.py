@@ -16,9 +16,9 @@ from pipeline.graph.run.events import (
     EdgeConditionError,
     EdgeTraversed,
     GraphEvent,
-    NodeCompleted,
+    NodeEntered,
+    NodeLeft,
     NodeRetried,
-    NodeStarted,
     RunCompleted,
 )
 from pipeline.graph.run.outcome import RunOutcome
@@ -139,11 +139,11 @@ class Heard:
 
     @property
     def started(self) -> list[str]:
-        return [event.node for event in self.of(NodeStarted)]
+        return [event.node for event in self.of(NodeEntered)]
 
     @property
-    def completed(self) -> list[NodeCompleted]:
-        return self.of(NodeCompleted)
+    def completed(self) -> list[NodeLeft]:
+        return self.of(NodeLeft)
 
     @property
     def traversed(self) -> list[tuple[str, str]]:

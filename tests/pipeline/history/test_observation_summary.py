@@ -12,7 +12,7 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.errors import ModelError, ModelRejected, ModelUnavailable
 from pipeline.history.observation_summary import ATTEMPTS, observed, sum_up, too_old
-from pipeline.history.summarization import Said
+from pipeline.history.summarization import ModelSummary
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.redaction.redactor import Redactor
 from tests.pipeline.history.talks import of, plain_turn, tool_turn
@@ -33,9 +33,9 @@ TEXT = (
 
 
 async def _sum_up(llm: ScriptedLlm, conversation: Conversation = LONG) -> Summary | None:
-    clock, spent = ManualClock(), list[Said]()
+    clock, spent = ManualClock(), list[ModelSummary]()
 
-    async def spend(said: Said) -> None:
+    async def spend(said: ModelSummary) -> None:
         spent.append(said)
 
     async with asyncio.TaskGroup() as group:

@@ -16,7 +16,7 @@ from evals.prompts import Prompt, prompts
 from pipeline.llm.request_facts import page_asked, time_asked
 from pipeline.llm.request_files import file_changed, file_shown, notes_shown
 from pipeline.llm.request_reminders import note, reminder
-from pipeline.llm.request_words import Request, Said, said
+from pipeline.llm.request_words import PreparedMessage, Request, said
 from pipeline.llm.requests import read_request
 from pipeline.tools.moments import moment_of
 from pipeline.tools.tool import ToolFailed
@@ -183,7 +183,7 @@ def test_a_clock_time_keeps_its_meaning_over_the_change_of_the_clocks() -> None:
     ],
 )
 def test_a_rule_reads_a_hostile_message_in_linear_time(
-    rule: Callable[[Said], Request | None], begin: str, again: str, end: str, tool: str | None
+    rule: Callable[[PreparedMessage], Request | None], begin: str, again: str, end: str, tool: str | None
 ) -> None:
     # Quadratic work over a hundred thousand characters would take minutes, not be a second slower.
     words = begin + again * (100_000 // len(again)) + end

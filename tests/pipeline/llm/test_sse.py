@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.llm.sse import MAX_LINE_BYTES, EventReader, EventTooLong
+from pipeline.llm.sse import MAX_LINE_BYTES, EventTooLong, SseReader
 
 LINES = st.text(st.characters(exclude_characters="\r\n", codec="utf-8"), max_size=20).map(str.encode)
 EVENTS = st.lists(st.lists(LINES, min_size=1, max_size=3), max_size=6)
 
 
 def read(stream: bytes, cuts: list[int]) -> list[bytes]:
-    reader = EventReader()
+    reader = SseReader()
     places = sorted({0, len(stream), *(cut % (len(stream) + 1) for cut in cuts)})
     found: list[bytes] = []
     for start, end in itertools.pairwise(places):
@@ -54,7 +54,7 @@ def test_what_streams_look_like_in_the_wild(stream: bytes, events: list[bytes]) 
 
 @pytest.mark.parametrize("piece", [b"x" * 1000, b"data: " + b"x" * 1000 + b"\n"])
 def test_a_line_and_an_event_without_end_are_refused(piece: bytes) -> None:
-    reader = EventReader()
+    reader = SseReader()
     for _ in range(MAX_LINE_BYTES // len(piece) - 1):
         assert reader.feed(piece) == []
     with pytest.raises(EventTooLong):

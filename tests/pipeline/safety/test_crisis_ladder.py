@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pipeline.safety.assessment import CrisisAssessment
-from pipeline.safety.ladder import Entry, assess
+from pipeline.safety.ladder import EarlierEntry, assess
 from pipeline.safety.patterns import shipped_patterns
 from pipeline.safety.plain_words import plain_words
 from tests.support.tables import each
 
-ASKED = Entry("bot", "Are you thinking about hurting yourself?")
+ASKED = EarlierEntry("bot", "Are you thinking about hurting yourself?")
 
 HARMLESS = (
     "this is my last question",
@@ -79,23 +79,26 @@ def test_a_level_decides_what_follows() -> None:
 
 
 def test_words_of_the_last_six_entries_count_and_older_ones_do_not() -> None:
-    history = [Entry("person", "I want to kill myself"), Entry("bot", "Thank you for telling me.")]
+    history = [
+        EarlierEntry("person", "I want to kill myself"),
+        EarlierEntry("bot", "Thank you for telling me."),
+    ]
     assert assess("I keep thinking about it", history).level == 2
     assert assess("I keep thinking about it", history).reason == "en.act earlier"
-    between = [Entry("person", "ok"), Entry("bot", "I am here.")] * 3
+    between = [EarlierEntry("person", "ok"), EarlierEntry("bot", "I am here.")] * 3
     assert assess("what is for dinner?", [*history, *between]).level == 0
 
 
 def test_what_the_bot_says_does_not_count_as_the_persons_words() -> None:
-    assert assess("thanks", [Entry("bot", "I want to die, said the poet.")]).level == 0
+    assert assess("thanks", [EarlierEntry("bot", "I want to die, said the poet.")]).level == 0
 
 
 def test_an_idiom_counts_for_its_own_message_only() -> None:
-    past = [Entry("person", "work is killing me"), Entry("bot", "That sounds hard.")]
+    past = [EarlierEntry("person", "work is killing me"), EarlierEntry("bot", "That sounds hard.")]
     assert assess("I want to kill myself", past).level == 2
     both = assess("homework is killing me and I want to die")
     assert (both.level, both.reason) == (2, "en.wish_to_die")
-    after = assess("homework is killing me", [Entry("person", "I want to die")])
+    after = assess("homework is killing me", [EarlierEntry("person", "I want to die")])
     assert (after.level, after.override) == (0, "idiomatic_safe")
 
 
@@ -105,7 +108,7 @@ def test_imminent_danger_comes_before_an_idiom() -> None:
 
 
 def test_an_explicit_denial_after_a_safety_check_ends_the_alarm() -> None:
-    history = [Entry("person", "I can't do this anymore"), ASKED]
+    history = [EarlierEntry("person", "I can't do this anymore"), ASKED]
     denied = assess("no, I'm not suicidal, just venting", history)
     assert (denied.level, denied.override) == (0, "safety_denial")
     # Silence and evasion are no denial, and neither is a "no" in front of the intent.
@@ -113,7 +116,7 @@ def test_an_explicit_denial_after_a_safety_check_ends_the_alarm() -> None:
     assert assess("I don't want to say", history).level == 1
     assert assess("No, I'm still thinking about ending it", history).level == 2
     # Without the question, nothing was denied.
-    assert assess("I'm safe", [Entry("person", "I want to die")]).level == 2
+    assert assess("I'm safe", [EarlierEntry("person", "I want to die")]).level == 2
 
 
 @each(
@@ -132,7 +135,7 @@ def test_an_explicit_denial_after_a_safety_check_ends_the_alarm() -> None:
     ],
 )
 def test_a_bare_answer_to_a_question_about_danger_counts(asked: str, answer: str, level: int) -> None:
-    assert assess(answer, [Entry("person", "hard day"), Entry("bot", asked)]).level == level
+    assert assess(answer, [EarlierEntry("person", "hard day"), EarlierEntry("bot", asked)]).level == level
 
 
 @pytest.mark.parametrize(
@@ -150,12 +153,14 @@ def test_a_bare_answer_to_a_question_about_danger_counts(asked: str, answer: str
 def test_a_yes_to_the_question_how_is_imminent_after_what_is_clear(
     asked: str, answer: str, level: int
 ) -> None:
-    assert assess(answer, [Entry("person", "I want to die"), Entry("bot", asked)]).level == level
+    assert (
+        assess(answer, [EarlierEntry("person", "I want to die"), EarlierEntry("bot", asked)]).level == level
+    )
 
 
 def test_a_yes_to_the_question_how_says_nothing_after_what_is_harmless() -> None:
-    asked = Entry("bot", "Have you thought about how, or when?")
-    assert assess("yes, I have", [Entry("person", "I want to travel"), asked]).level == 0
+    asked = EarlierEntry("bot", "Have you thought about how, or when?")
+    assert assess("yes, I have", [EarlierEntry("person", "I want to travel"), asked]).level == 0
 
 
 @each(
@@ -176,7 +181,7 @@ def test_a_yes_to_the_question_how_says_nothing_after_what_is_harmless() -> None
 def test_a_plain_no_with_words_after_it_denies_what_the_bot_asked(
     asked: str, answer: str, level: int
 ) -> None:
-    found = assess(answer, [Entry("person", "I want to die"), Entry("bot", asked)])
+    found = assess(answer, [EarlierEntry("person", "I want to die"), EarlierEntry("bot", asked)])
     assert found.level >= level
     assert (found.override == "safety_denial") == (level == 0)
 
@@ -196,7 +201,7 @@ def test_a_denial_takes_nothing_from_other_words() -> None:
     assert assess("I don't want to kill myself, but I want to hurt myself").level == 2
     assert assess("I'm trying so hard not to kill myself").level == 2
     assert assess("why not kill myself").level == 2
-    said = [Entry("person", "I'm going to kill myself tonight"), ASKED]
+    said = [EarlierEntry("person", "I'm going to kill myself tonight"), ASKED]
     assert assess("no, I'm not suicidal", said).level == 3
 
 
@@ -245,7 +250,7 @@ def test_what_somebody_else_says_of_themselves_is_no_word_of_the_person(text: st
     assert found.level < 2
     assert found.override == "none"
     # It is no denial either, and takes nothing from the person's own words.
-    said = [Entry("person", "I want to die"), ASKED]
+    said = [EarlierEntry("person", "I want to die"), ASKED]
     assert assess(text, said).level >= 2
     assert assess(f"{text}, and I want to die too").level >= 2
 

@@ -17,13 +17,13 @@ from pipeline.safety.danger_model import (
     FILE,
     MAGIC,
     QUESTIONS,
-    BadWeights,
+    BadDangerModel,
     from_bytes,
     shipped_concepts,
     shipped_model,
     words_of,
 )
-from pipeline.safety.ladder import IMMINENT_AT, Entry, assess, clear_at, level_of
+from pipeline.safety.ladder import IMMINENT_AT, EarlierEntry, assess, clear_at, level_of
 from pipeline.safety.patterns import LADDER, shipped_patterns
 from pipeline.safety.plain_words import plain_words
 from tests.support.tables import each
@@ -96,8 +96,8 @@ def test_the_model_only_raises_a_level() -> None:
 
 
 def test_an_earlier_message_that_the_model_finds_counts_for_three_exchanges() -> None:
-    said = Entry("person", "i put one of my pills aside every day, now i have enough to never wake up")
-    between = [Entry("bot", "Tell me more."), Entry("person", "ok")]
+    said = EarlierEntry("person", "i put one of my pills aside every day, now i have enough to never wake up")
+    between = [EarlierEntry("bot", "Tell me more."), EarlierEntry("person", "ok")]
     later = assess("what is for dinner?", [said, *between])
     assert (later.level, later.reason) == (3, "model.imminent earlier")
     assert assess("what is for dinner?", [said, *between * 3]).level == 0
@@ -179,10 +179,10 @@ def test_a_line_without_a_level_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_damaged_file_is_named_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = FILE.read_bytes()
     for bad in (b"", data[:-1], data[:-1] + bytes([data[-1] ^ 1]), MAGIC + b"{}\n", b"x" + data):
-        with pytest.raises(BadWeights, match="weights is damaged or no file of crisis weights"):
+        with pytest.raises(BadDangerModel, match="weights is damaged or no file of crisis weights"):
             from_bytes(bad, "weights")
     monkeypatch.setattr(danger_model, "concepts_hash", lambda: "another")
-    with pytest.raises(BadWeights, match=r"was trained with another concepts\.toml"):
+    with pytest.raises(BadDangerModel, match=r"was trained with another concepts\.toml"):
         from_bytes(data, "weights")
 
 

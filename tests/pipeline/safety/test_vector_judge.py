@@ -19,12 +19,12 @@ from pipeline.domain.errors import ModelUnavailable
 from pipeline.memory.local_embedder import MODEL, is_installed
 from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.crisis_gate import CrisisGate, CrisisVerdict
-from pipeline.safety.danger_model import BadWeights, Scores
-from pipeline.safety.ladder import Entry
+from pipeline.safety.danger_model import BadDangerModel, Scores
+from pipeline.safety.ladder import EarlierEntry
 from pipeline.safety.resources import shipped_resources
 from pipeline.safety.vector_head import (
     FILE,
-    Joined,
+    JoinedScores,
     VectorHead,
     from_bytes,
     joined,
@@ -69,7 +69,7 @@ def head(model: str = "known") -> VectorHead:
 
 
 async def judged(
-    embedder: KnownVectors, text: str, history: Sequence[Entry] = (), clock: Clock | None = None
+    embedder: KnownVectors, text: str, history: Sequence[EarlierEntry] = (), clock: Clock | None = None
 ) -> CrisisVerdict:
     vectors = VectorJudge(embedder, clock or SystemClock(), head=head())
     return await CrisisGate(shipped_resources(), vectors=vectors).judged(text, history)
@@ -119,12 +119,12 @@ async def test_what_the_linear_model_alone_finds_may_be_doubted() -> None:
 async def test_an_earlier_message_counts_and_is_embedded_once() -> None:
     embedder = KnownVectors()
     gate = CrisisGate(shipped_resources(), vectors=VectorJudge(embedder, SystemClock(), head=head()))
-    history = [Entry("person", GRAVE), Entry("bot", "Tell me more about the kite.")]
+    history = [EarlierEntry("person", GRAVE), EarlierEntry("bot", "Tell me more about the kite.")]
     for _ in range(2):
         verdict = await gate.judged(PLAIN, history)
         assert (verdict.assessment.level, verdict.assessment.reason) == (3, "vectors.imminent earlier")
     assert embedder.asked == [PLAIN, GRAVE], "the bot's words are not embedded"
-    between = [Entry("bot", "Well."), Entry("person", "ok")]
+    between = [EarlierEntry("bot", "Well."), EarlierEntry("person", "ok")]
     assert (await gate.judged(PLAIN, [*history, *between * 3])).assessment.level == 0
 
 
@@ -133,12 +133,12 @@ async def test_an_earlier_message_counts_and_is_embedded_once() -> None:
     [
         ("I will kill myself tonight", ()),
         ("this homework is killing me", ()),
-        ("No, I am not suicidal", (Entry("bot", "Are you thinking about suicide?"),)),
+        ("No, I am not suicidal", (EarlierEntry("bot", "Are you thinking about suicide?"),)),
         ("I'm not going to kill myself", ()),
         ("ok bye", ()),
     ],
 )
-async def test_what_the_rules_are_sure_of_is_not_embedded(text: str, history: Sequence[Entry]) -> None:
+async def test_what_the_rules_are_sure_of_is_not_embedded(text: str, history: Sequence[EarlierEntry]) -> None:
     embedder = KnownVectors()
     verdict = await judged(embedder, text, history)
     assert verdict == await CrisisGate(shipped_resources()).judged(text, history)
@@ -217,8 +217,8 @@ def test_a_vector_of_another_form_is_refused(vector: tuple[float, ...]) -> None:
 
 def test_the_linear_model_has_its_share_of_the_verdict() -> None:
     undecided, even = Scores(0.0, 0.0, 0.0), Scores(0.5, 0.5, 0.5)
-    assert joined(undecided, even) == Joined(0.0, 0.0)
-    assert joined(Scores(5.0, 5.0, 5.0), even) == Joined(5.0, 5.0)
+    assert joined(undecided, even) == JoinedScores(0.0, 0.0)
+    assert joined(Scores(5.0, 5.0, 5.0), even) == JoinedScores(5.0, 5.0)
     both = joined(undecided, Scores(0.99, 0.99, 0.01))
     assert both.clear == pytest.approx(-both.imminent)
     assert both.clear > 2
@@ -231,7 +231,7 @@ def test_the_linear_model_has_its_share_of_the_verdict() -> None:
 def test_what_is_nearly_clear_and_likely_imminent_is_imminent(
     clear: float, imminent: float, level: int
 ) -> None:
-    said = Joined(clear, imminent)
+    said = JoinedScores(clear, imminent)
     assert said.level == level
     assert said.is_doubted == (max(clear, imminent) < -1.5)
 
@@ -240,7 +240,7 @@ def test_a_damaged_file_is_refused() -> None:
     data = FILE.read_bytes()
     assert from_bytes(data, "a file").model.startswith(f"{MODEL}+")
     for bad in (b"", data[1:], data[:-2], data[:-1] + bytes([data[-1] ^ 1]), data[:200], b"\0" * 300):
-        with pytest.raises(BadWeights, match="a file is damaged"):
+        with pytest.raises(BadDangerModel, match="a file is damaged"):
             from_bytes(bad, "a file")
 
 

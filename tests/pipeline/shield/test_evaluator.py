@@ -20,8 +20,8 @@ from pipeline.domain.errors import GraphError, ModelTimeout, ModelUnavailable, S
 from pipeline.domain.events import Decision, ShieldVerdict
 from pipeline.runtime.foreign_text import ForeignWords
 from pipeline.shield.evaluator import Evaluator
-from pipeline.shield.evaluator_prompt import LONGEST, Answer, read_answer
-from pipeline.shield.injection.findings import Assessment, Finding, Part, assessment_of
+from pipeline.shield.evaluator_prompt import LONGEST, EvaluatorAnswer, read_answer
+from pipeline.shield.injection.findings import Assessment, ScanFinding, ScanPart, assessment_of
 from pipeline.shield.levels import Labels, Level
 from pipeline.shield.policy_book import PolicyBook
 from pipeline.shield.shield import Shield
@@ -82,9 +82,9 @@ class Bench:
 class Finds:
     """A scanner that escalates everything."""
 
-    async def assess(self, parts: Iterable[Part]) -> Assessment:
+    async def assess(self, parts: Iterable[ScanPart]) -> Assessment:
         del parts
-        one = Finding(name="hidden-order", severity="high", decision="ESCALATE", score=0.9, where="text")
+        one = ScanFinding(name="hidden-order", severity="high", decision="ESCALATE", score=0.9, where="text")
         return assessment_of([one])
 
 
@@ -163,7 +163,7 @@ async def test_an_answer_without_its_canary_or_in_another_form_has_a_person_aske
 def test_one_fence_around_the_whole_answer_is_ignored() -> None:
     answer = judged(_CANARY, "BLOCK", "no")
     for text in (answer, f" {answer}\n", f"```json\n{answer}\n```", f"```\n{answer}\n```\n"):
-        assert read_answer(text, _CANARY) == Answer(verdict="BLOCK", reason="no")
+        assert read_answer(text, _CANARY) == EvaluatorAnswer(verdict="BLOCK", reason="no")
     for text in (f"```json\n{answer}", f"```json\n{answer}\n```\n```\n```", f"x\n```\n{answer}\n```"):
         assert read_answer(text, _CANARY) == "unreadable"
 

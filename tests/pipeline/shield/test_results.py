@@ -11,7 +11,7 @@ from typing import Any
 
 from pipeline.domain.chat import ToolCall
 from pipeline.runtime.scope import TurnScope
-from pipeline.shield.injection.findings import Assessment, Finding, Part, assessment_of
+from pipeline.shield.injection.findings import Assessment, ScanFinding, ScanPart, assessment_of
 from pipeline.shield.injection.scanner import InjectionScanner
 from pipeline.tools.tool import Run, ToolOutput, tool_schema
 from tests.support.contexts import scope
@@ -20,7 +20,7 @@ from tests.support.tool_gate import Person, call, gate, group, propose, tool
 
 _URL = tool_schema({"url": {"type": "string"}})
 _WRITE = tool_schema({"path": {"type": "string"}, "text": {"type": "string"}})
-_FINDING = Finding(name="hidden-order", severity="high", decision="ESCALATE", score=0.9, where="result")
+_FINDING = ScanFinding(name="hidden-order", severity="high", decision="ESCALATE", score=0.9, where="result")
 
 
 class Suspects:
@@ -29,7 +29,7 @@ class Suspects:
     def __init__(self) -> None:
         self.returned: list[str] = []
 
-    async def assess(self, parts: Iterable[Part]) -> Assessment:
+    async def assess(self, parts: Iterable[ScanPart]) -> Assessment:
         texts = [part.text for part in parts if part.kind == "text"]
         self.returned += texts
         return assessment_of([_FINDING] if texts else [])

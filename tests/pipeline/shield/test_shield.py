@@ -19,7 +19,7 @@ from pipeline.domain.events import Decision, ShieldVerdict
 from pipeline.runtime.foreign_text import ForeignWords
 from pipeline.runtime.scope import TurnScope
 from pipeline.shield.flow import FlowMode
-from pipeline.shield.injection.findings import Assessment, Finding, Part, assessment_of
+from pipeline.shield.injection.findings import Assessment, ScanFinding, ScanPart, assessment_of
 from pipeline.shield.policy_book import PolicyBook
 from pipeline.shield.targets import MOST_TARGETS
 from pipeline.tools.notes import notes_group
@@ -37,13 +37,13 @@ class Finds:
 
     def __init__(self, decision: Decision) -> None:
         self.decision: Decision = decision
-        self.parts: list[Part] = []
+        self.parts: list[ScanPart] = []
 
-    async def assess(self, parts: Iterable[Part]) -> Assessment:
+    async def assess(self, parts: Iterable[ScanPart]) -> Assessment:
         self.parts = list(parts)
         if self.decision == "ALLOW":
             return assessment_of(())
-        finding = Finding(
+        finding = ScanFinding(
             name="hidden-order", severity="high", decision=self.decision, score=0.9, where="text"
         )
         return assessment_of([finding])
@@ -178,7 +178,7 @@ async def test_the_scanner_can_raise_a_tier_and_block_but_allow_nothing(
         asked,
         done,
     )
-    assert Part(kind="argument", text="do it", where="text") in scanner.parts
+    assert ScanPart(kind="argument", text="do it", where="text") in scanner.parts
     await propose(one, _write(name="2"), scope=scope())
     assert len(person.asked) == asked + (found != "BLOCK")
 

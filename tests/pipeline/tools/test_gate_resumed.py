@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline.runtime.scope import TurnScope
-from pipeline.shield.rules import ListName, Policy, Rule
+from pipeline.shield.rules import ListName, Policy, PolicyRule
 from pipeline.tools.tool import ToolOutput
 from tests.support.contexts import scope
 from tests.support.graph_log import MemoryRunLog
@@ -42,7 +42,7 @@ async def test_a_done_action_is_not_judged_again_by_a_resumed_run(list_name: Lis
     ran, log, audit = _Ran(), MemoryRunLog(), RecordedAudit()
     tools, asked = group(tool("write_note", ran)), call("write_note", {"text": "x"})
     await propose(gate(tools), asked, scope=scope(), log=log)
-    rule = Rule(name="no-notes", list=list_name, action_types=frozenset({"write_note"}), tier=3)
+    rule = PolicyRule(name="no-notes", list=list_name, action_types=frozenset({"write_note"}), tier=3)
     stricter = _Policies(Policy(deny=(rule,)) if list_name == "deny" else Policy(verify=(rule,)))
     later = gate(tools, person=Person("refused"), judge=shield(policies=stricter, audit=audit))
     effects = [index for index, record in enumerate(log.records, 1) if record and record["do"] == "effect"]

@@ -15,7 +15,7 @@ from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.confine import person_folder
 from pipeline.tools.files import files_group
-from pipeline.tools.gate import Gate
+from pipeline.tools.gate import RegistryGate
 from pipeline.tools.returned_files import ReturnedFiles
 from pipeline.tools.tool import ToolFile, ToolOutput, tool_schema
 from tests.support.contexts import THREAD, scope
@@ -49,13 +49,13 @@ class FullDisk(MemoryFiles):
 
 def drawing(
     draws: Draws, store: MemoryFiles | None = None, *, most: int = 3, megabytes: int = 1, **flags: Any
-) -> Gate:
+) -> RegistryGate:
     redactor = Redactor(lambda: [SECRET])
     kept = ReturnedFiles(store or MemoryFiles(), redactor, max_bytes=megabytes * 1_000_000, most=most)
     return gate(group(tool("draw", draws, schema=tool_schema({}), **flags)), files=kept, redactor=redactor)
 
 
-async def lines_of(one: Gate, turn: TurnScope | None = None) -> list[str]:
+async def lines_of(one: RegistryGate, turn: TurnScope | None = None) -> list[str]:
     """The lines of the result that are about files."""
     (result,) = await propose(one, call("draw"), scope=turn or scope())
     return [
@@ -168,7 +168,7 @@ async def test_off_the_record_a_file_has_another_id() -> None:
 
 
 # -- send_file ----------------------------------------------------------------------------------
-def sending(root: Path) -> Gate:
+def sending(root: Path) -> RegistryGate:
     kept = ReturnedFiles(MemoryFiles(), Redactor(), max_bytes=1_000_000, most=3)
     return gate(files_group(root, most_sent=1_000_000), files=kept)
 

@@ -15,7 +15,7 @@ from pipeline.domain.clock import SystemClock
 from pipeline.tools.guarded_proxy import guarded_proxy
 from pipeline.tools.search_backends import Hit, SearchFailed
 from pipeline.tools.search_keyless import Keyless
-from pipeline.tools.web_addresses import Target
+from pipeline.tools.web_addresses import RequestUrl
 from pipeline.tools.web_client import GuardedWeb
 from tests.pipeline.tools.web_server import HERE, Handler, Names, Site, says, serving
 
@@ -33,7 +33,7 @@ class Engines(GuardedWeb):
         self._site = site
         self.hosts: list[str] = []
 
-    async def connect(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def connect(self, target: RequestUrl) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         self.hosts.append(target.host)
         return await asyncio.open_connection(HERE, self._site.port)
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from pipeline.domain.errors import InvalidInput
-from pipeline.watches.conditions import Condition, shown_interval
+from pipeline.watches.conditions import WatchCondition, shown_interval
 from pipeline.watches.document import MAX_LINES, read_document
 from pipeline.watches.words import Intervals, condition_of
 
@@ -77,7 +77,7 @@ def test_a_document_has_only_so_many_watches() -> None:
 def test_words_name_a_condition(words: str, shown: str) -> None:
     found = condition_of(words, NOW, USUAL)
     assert found.shown == shown
-    assert Condition.from_plain(found.plain()) == found
+    assert WatchCondition.from_plain(found.plain()) == found
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pipeline.domain.chat import ToolCall, ToolDefinition
 from pipeline.llm.scripted import ScriptedAnswer
 from pipeline.runtime.ports import ToolResult
 from pipeline.workflows.delegation import definition, tool_names
-from pipeline.workflows.document import Agent
+from pipeline.workflows.document import WorkflowAgent
 from pipeline.workflows.reading import read_workflow
 from tests.pipeline.nodes.documents import OneTool
 from tests.pipeline.workflows.documents import Plain, Run, agent, document, start, way
@@ -173,7 +173,8 @@ async def test_a_call_that_may_have_changed_something_is_not_repeated() -> None:
 
 def test_names_of_tools_are_unique_and_fit_every_provider() -> None:
     agents = [
-        Agent(id=name, name=title) for name, title in (("a b", "Ünï"), ("a/b", "Ünï"), ("x" * 90, "y" * 90))
+        WorkflowAgent(id=name, name=title)
+        for name, title in (("a b", "Ünï"), ("a/b", "Ünï"), ("x" * 90, "y" * 90))
     ]
     found = list(tool_names(agents))
     assert len(set(found)) == len(found)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.workflows.document import Agent, Connection, verdict_of
+from pipeline.workflows.document import Connection, WorkflowAgent, verdict_of
 from pipeline.workflows.mistakes import WorkflowInvalid
 from pipeline.workflows.normalising import normalised
 from pipeline.workflows.reading import checked, read_workflow
@@ -65,7 +65,7 @@ def test_an_agent_reads_its_prompts_model_effort_and_tools() -> None:
         "tools": {"web_search": True, "subagents": True, "groups": ["files"]},
     }
     found = read_workflow(changed(a=data)).nodes["a"]
-    assert found == Agent(
+    assert found == WorkflowAgent(
         id="a",
         name="Ann",
         system_prompt="s",

@@ -7,7 +7,7 @@ import struct
 import sys
 from typing import Any
 
-from voice.workers.frames import Frame, read_frame
+from voice.workers.frames import WorkerFrame, read_frame
 
 SOUND = {"seconds": 1.0, "truncated": False, "container": "ogg", "pieces": 1}
 LIES: dict[bytes, dict[str, Any]] = {b"endless": {"seconds": float("inf")}}
@@ -18,7 +18,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--parent-pid", type=int)
     parser.parse_args()
-    send(Frame(header={"kind": "ready"}))
+    send(WorkerFrame(header={"kind": "ready"}))
     while (request := read_frame(sys.stdin.buffer, max_body_bytes=10_000_000)) is not None:
         answer(request.header["job"], request.body)
 
@@ -30,15 +30,17 @@ def answer(job: int, wish: bytes) -> None:
         sys.stdout.buffer.write(struct.pack(">II", len(header), 0) + header)
         sys.stdout.buffer.flush()
     while wish == b"flood":
-        send(Frame(header=piece, body=bytes(30 * 32_000)))
+        send(WorkerFrame(header=piece, body=bytes(30 * 32_000)))
         piece["index"] = int(str(piece["index"])) + 1
     send(
-        Frame(header={**piece, **PIECES.get(wish, {})}, body=bytes(1_048_576 if wish == b"long" else 32_000))
+        WorkerFrame(
+            header={**piece, **PIECES.get(wish, {})}, body=bytes(1_048_576 if wish == b"long" else 32_000)
+        )
     )
-    send(Frame(header={"kind": "decoded", "job": job, "final": True, **SOUND, **LIES.get(wish, {})}))
+    send(WorkerFrame(header={"kind": "decoded", "job": job, "final": True, **SOUND, **LIES.get(wish, {})}))
 
 
-def send(frame: Frame) -> None:
+def send(frame: WorkerFrame) -> None:
     sys.stdout.buffer.write(frame.encode())
     sys.stdout.buffer.flush()
 

@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from voice.workers.frames import Frame, read_frame
+from voice.workers.frames import WorkerFrame, read_frame
 
 
 def main() -> None:
@@ -28,9 +28,13 @@ def main() -> None:
     with options.log.open("a") as log:
         log.write("started\n")
     if options.refuse_to_start:
-        send(Frame(header={"kind": "unavailable", "code": "transcriber_unavailable", "message": "No model."}))
+        send(
+            WorkerFrame(
+                header={"kind": "unavailable", "code": "transcriber_unavailable", "message": "No model."}
+            )
+        )
         return
-    send(Frame(header={"kind": "ready"}))
+    send(WorkerFrame(header={"kind": "ready"}))
     while (request := read_frame(sys.stdin.buffer, max_body_bytes=10_000_000)) is not None:
         if options.never_warm and request.header["kind"] == "warm_up":
             with options.log.open("a") as log:
@@ -39,10 +43,10 @@ def main() -> None:
         send(answer(request, options.log))
 
 
-def answer(request: Frame, log: Path) -> Frame:
+def answer(request: WorkerFrame, log: Path) -> WorkerFrame:
     job = request.header["job"]
     if request.header["kind"] == "warm_up":
-        return Frame(header={"kind": "warm", "job": job, "final": True})
+        return WorkerFrame(header={"kind": "warm", "job": job, "final": True})
     pieces, texts, start = request.header["pieces"], [], 0
     for piece in pieces:
         texts.append(request.body[start : start + piece["bytes"]].rstrip(b"\0").decode())
@@ -52,7 +56,7 @@ def answer(request: Frame, log: Path) -> Frame:
     heard = [obey(text, piece, len(pieces)) for text, piece in zip(texts, pieces, strict=True)]
     if "nonsense" in texts:
         heard = []
-    return Frame(header={"kind": "heard", "job": job, "final": True, "pieces": heard})
+    return WorkerFrame(header={"kind": "heard", "job": job, "final": True, "pieces": heard})
 
 
 def obey(text: str, piece: dict[str, Any], batch: int) -> dict[str, Any]:
@@ -80,7 +84,7 @@ def obey(text: str, piece: dict[str, Any], batch: int) -> dict[str, Any]:
     return {"chunks": [chunk], "language": spoken, "language_probability": 0.5 if unsure else 0.9}
 
 
-def send(frame: Frame) -> None:
+def send(frame: WorkerFrame) -> None:
     sys.stdout.buffer.write(frame.encode())
     sys.stdout.buffer.flush()
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voice.transcription.fair_queue import Ahead, Entry, FairQueue, Rank, Speed
+from voice.transcription.fair_queue import Ahead, FairQueue, Rank, Speed, WaitingSegment
 
 entries = st.builds(
-    lambda speaker, number, rank, seconds: Entry(
+    lambda speaker, number, rank, seconds: WaitingSegment(
         recording=(speaker, number), speaker=speaker, rank=rank, seconds=float(seconds), payload=object()
     ),
     st.sampled_from("abc"),
@@ -24,12 +24,12 @@ entries = st.builds(
 
 def entry(
     speaker: str, *, rank: Rank = Rank.NOTE, seconds: float = 5.0, recording: str | None = None
-) -> Entry[str]:
+) -> WaitingSegment[str]:
     name = recording or speaker
-    return Entry(recording=name, speaker=speaker, rank=rank, seconds=seconds, payload=name)
+    return WaitingSegment(recording=name, speaker=speaker, rank=rank, seconds=seconds, payload=name)
 
 
-def filled(*waiting: Entry[str], max_seconds: float = 1e9) -> FairQueue[str]:
+def filled(*waiting: WaitingSegment[str], max_seconds: float = 1e9) -> FairQueue[str]:
     queue = FairQueue[str](max_seconds=max_seconds)
     assert all(queue.add(one) for one in waiting)
     return queue
@@ -43,7 +43,9 @@ def taken(queue: FairQueue[str]) -> list[str]:
 
 
 @given(waiting=st.lists(entries, max_size=25))
-def test_what_the_queue_foretells_is_what_it_gives_and_nothing_is_lost(waiting: list[Entry[object]]) -> None:
+def test_what_the_queue_foretells_is_what_it_gives_and_nothing_is_lost(
+    waiting: list[WaitingSegment[object]],
+) -> None:
     queue = FairQueue[object](max_seconds=1e9)
     for one in waiting:
         assert queue.add(one)
@@ -56,7 +58,7 @@ def test_what_the_queue_foretells_is_what_it_gives_and_nothing_is_lost(waiting: 
 
 @given(waiting=st.lists(entries, max_size=25))
 def test_between_two_turns_of_a_speaker_everybody_else_who_waits_has_one(
-    waiting: list[Entry[object]],
+    waiting: list[WaitingSegment[object]],
 ) -> None:
     queue = FairQueue[object](max_seconds=1e9)
     for one in waiting:
@@ -68,7 +70,7 @@ def test_between_two_turns_of_a_speaker_everybody_else_who_waits_has_one(
             rest = line[position + 1 :]
             if speaker in rest:
                 assert set(rest[: rest.index(speaker)]) == set(rest) - {speaker}
-    per_speaker: dict[tuple[str, Rank], list[Entry[object]]] = {}
+    per_speaker: dict[tuple[str, Rank], list[WaitingSegment[object]]] = {}
     for one in order:
         per_speaker.setdefault((one.speaker, one.rank), []).append(one)
     for theirs in per_speaker.values():
@@ -77,7 +79,7 @@ def test_between_two_turns_of_a_speaker_everybody_else_who_waits_has_one(
 
 @given(waiting=st.lists(entries, max_size=25), limit=st.integers(1, 60))
 def test_more_than_the_limit_waits_only_where_one_recording_waits_alone(
-    waiting: list[Entry[object]], limit: int
+    waiting: list[WaitingSegment[object]], limit: int
 ) -> None:
     queue = FairQueue[object](max_seconds=float(limit))
     for one in waiting:
@@ -90,7 +92,7 @@ def test_more_than_the_limit_waits_only_where_one_recording_waits_alone(
 
 @given(waiting=st.lists(entries, max_size=25), recognisers=st.integers(1, 4))
 def test_a_batch_is_one_or_two_of_a_kind_and_never_live_speech(
-    waiting: list[Entry[object]], recognisers: int
+    waiting: list[WaitingSegment[object]], recognisers: int
 ) -> None:
     queue = FairQueue[object](max_seconds=1e9)
     for one in waiting:

@@ -17,15 +17,24 @@ from voice.streaming.vad_protocol import probabilities_from_wire
 from voice.synthesis.protocol import spoken_from_wire
 from voice.transcript import SpeechChunk, Transcript
 from voice.transcription.protocol import segments_from_wire, transcript_from_wire, transcript_to_wire
-from voice.workers.frames import BrokenFrame, Frame, FrameReader, error_from_wire, error_to_wire, read_frame
+from voice.workers.frames import (
+    BrokenFrame,
+    FrameReader,
+    WorkerFrame,
+    error_from_wire,
+    error_to_wire,
+    read_frame,
+)
 
 frames = st.builds(
-    lambda text, body: Frame(header={"kind": text, "job": 1}, body=body), st.text(), st.binary(max_size=99)
+    lambda text, body: WorkerFrame(header={"kind": text, "job": 1}, body=body),
+    st.text(),
+    st.binary(max_size=99),
 )
 
 
 @given(sent=st.lists(frames, max_size=6), cuts=st.integers(1, 37))
-def test_frames_survive_any_cut_of_the_stream(sent: list[Frame], cuts: int) -> None:
+def test_frames_survive_any_cut_of_the_stream(sent: list[WorkerFrame], cuts: int) -> None:
     stream = b"".join(frame.encode() for frame in sent)
     reader = FrameReader(max_body_bytes=99)
     received = [
@@ -35,14 +44,14 @@ def test_frames_survive_any_cut_of_the_stream(sent: list[Frame], cuts: int) -> N
 
 
 @given(sent=st.lists(frames, max_size=3))
-def test_a_blocking_reader_sees_the_same_frames_and_then_the_end(sent: list[Frame]) -> None:
+def test_a_blocking_reader_sees_the_same_frames_and_then_the_end(sent: list[WorkerFrame]) -> None:
     stream = io.BytesIO(b"".join(frame.encode() for frame in sent))
     assert [read_frame(stream, max_body_bytes=99) for _ in sent] == sent
     assert read_frame(stream, max_body_bytes=99) is None
 
 
 def test_a_stream_that_ends_inside_a_frame_has_ended() -> None:
-    whole = Frame(header={"kind": "transcribe"}, body=b"abc").encode()
+    whole = WorkerFrame(header={"kind": "transcribe"}, body=b"abc").encode()
     for end in range(len(whole)):
         assert read_frame(io.BytesIO(whole[:end]), max_body_bytes=99) is None
 
@@ -182,9 +191,12 @@ def test_an_end_of_a_recording_that_is_none_is_a_broken_frame(nonsense: dict[str
 )
 def test_a_piece_that_is_none_is_a_broken_frame(nonsense: dict[str, Any]) -> None:
     header = {"kind": "piece", "index": 2, "spans": [[0, 1], [2, 2.5]]}
-    piece = segment_from_wire(Frame(header=header, body=b"ab"))
+    piece = segment_from_wire(WorkerFrame(header=header, body=b"ab"))
     assert (piece.index, piece.spans) == (2, ((0.0, 1.0), (2.0, 2.5)))
-    for wrong in (Frame(header={**header, **nonsense}, body=b"ab"), Frame(header=header, body=b"abc")):
+    for wrong in (
+        WorkerFrame(header={**header, **nonsense}, body=b"ab"),
+        WorkerFrame(header=header, body=b"abc"),
+    ):
         with pytest.raises(BrokenFrame):
             segment_from_wire(wrong)
 
@@ -207,7 +219,7 @@ def test_probabilities_are_read_stream_by_stream() -> None:
 )
 def test_a_voice_message_that_is_none_is_a_broken_frame(nonsense: dict[str, Any]) -> None:
     header = {"seconds": 1.5, "waveform": "00ff"}
-    sound = spoken_from_wire(Frame(header=header, body=b"OggS"))
+    sound = spoken_from_wire(WorkerFrame(header=header, body=b"OggS"))
     assert (sound.seconds, sound.waveform, sound.data) == (1.5, b"\x00\xff", b"OggS")
     with pytest.raises(BrokenFrame):
-        spoken_from_wire(Frame(header={**header, **nonsense}, body=nonsense.get("body", b"OggS")))
+        spoken_from_wire(WorkerFrame(header={**header, **nonsense}, body=nonsense.get("body", b"OggS")))

@@ -13,7 +13,7 @@ from pipeline.graph.definition.spec import FanOut, Limits, NodeSpec
 from pipeline.graph.execution.control import RunControl
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.execution.step import current_step
-from pipeline.graph.run.events import GraphEvent, NodeCompleted, RunCompleted
+from pipeline.graph.run.events import GraphEvent, NodeLeft, RunCompleted
 from pipeline.graph.run.outcome import RunOutcome
 from tests.pipeline.graph.runs import Heard, Held, after, built, counts, fails, ran, writes
 
@@ -146,7 +146,7 @@ async def test_a_deadline_that_passes_while_a_slow_listener_hears_of_the_failure
     clock, reported, outcomes = ManualClock(), asyncio.Event(), list[RunOutcome]()
 
     async def listener(event: GraphEvent) -> None:
-        if isinstance(event, NodeCompleted) and event.node == "c":
+        if isinstance(event, NodeLeft) and event.node == "c":
             await reported.wait()
         if isinstance(event, RunCompleted):
             outcomes.append(event.outcome)
@@ -166,7 +166,7 @@ async def test_a_listener_that_raises_in_a_branch_fails_the_run_and_cuts_off_the
     node = Held()
 
     async def listener(event: GraphEvent) -> None:
-        if isinstance(event, NodeCompleted) and event.node == "c":
+        if isinstance(event, NodeLeft) and event.node == "c":
             raise OSError("the screen is gone")
 
     with pytest.raises(OSError, match="the screen is gone"):

@@ -27,7 +27,7 @@ from pipeline.graph.definition.spec import END, Limits, NodeSpec, OnFailure, Ret
 from pipeline.graph.execution.control import RunControl
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.execution.step import current_step
-from pipeline.graph.run.events import GraphEvent, NodeStarted, RunCompleted
+from pipeline.graph.run.events import GraphEvent, NodeEntered, RunCompleted
 from pipeline.graph.run.outcome import RunOutcome
 from tests.pipeline.graph.runs import Heard, Held, Stubborn, after, built, counts, fails, raises, ran, writes
 from tests.pipeline.graph.written import edge_of
@@ -367,7 +367,7 @@ async def test_a_listener_that_raises_fails_the_run_with_one_completion() -> Non
     async def listener(event: GraphEvent) -> None:
         if isinstance(event, RunCompleted):
             outcomes.append(event.outcome)
-        if isinstance(event, NodeStarted):
+        if isinstance(event, NodeEntered):
             raise OSError("the screen is gone")
 
     with pytest.raises(OSError, match="the screen is gone"):

@@ -14,7 +14,7 @@ from pipeline.domain.clock import ManualClock
 from pipeline.graph.definition.decisions import NodeResult, Pause, State
 from pipeline.graph.definition.spec import FanOut, GraphSpec, NodeSpec, OnFailure, OnSuccess, When
 from pipeline.graph.execution.executor import Executor
-from pipeline.graph.run.events import Checkpointed, GateOpened, NodeStarted
+from pipeline.graph.run.events import Checkpointed, GateOpened, NodeEntered
 from pipeline.graph.run.outcome import Answer, Gate, RunOutcome
 from pipeline.graph.run.records import GateRefused, RunEnded
 from tests.pipeline.graph.running import Events, Writing, graph
@@ -87,7 +87,7 @@ async def test_a_gate_without_an_answer_stays_open_and_nothing_runs() -> None:
     again = await _executor(built).resume(log.records, None, log=log, listener=events)
     assert (again.status, again.gates) == ("paused", paused.gates)
     assert ask.calls == 1
-    assert events.of(NodeStarted) == []
+    assert events.of(NodeEntered) == []
     outcome = await _executor(built).resume(log.records, None, answers=[_yes(paused.gates[0])], log=log)
     assert outcome.status == "completed"
 

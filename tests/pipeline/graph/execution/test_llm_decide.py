@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import GraphError
-from pipeline.graph.definition.ports import Candidate, Choice, Question
+from pipeline.graph.definition.ports import Candidate, Choice, RouteQuestion
 from pipeline.graph.definition.spec import (
     EdgeSpec,
     Goal,
@@ -40,10 +40,10 @@ class Decides:
     """A decider that notes its questions."""
 
     def __init__(self, answer: Callable[[], Any]) -> None:
-        self.questions: list[Question] = []
+        self.questions: list[RouteQuestion] = []
         self._answer = answer
 
-    async def decide(self, question: Question, _context: None) -> Choice:
+    async def decide(self, question: RouteQuestion, _context: None) -> Choice:
         self.questions.append(question)
         answer = self._answer()
         if isinstance(answer, Awaitable):
@@ -72,7 +72,7 @@ async def test_it_is_asked_once_with_the_goal_the_output_and_all_candidates() ->
     decider = names("b")
     await ran(asking(goal=GOAL), {"before": 7}, decider=decider)
     assert decider.questions == [
-        Question(
+        RouteQuestion(
             goal=GOAL,
             node="a",
             output={"x": 1},

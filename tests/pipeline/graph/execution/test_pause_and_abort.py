@@ -13,7 +13,7 @@ from pipeline.graph.definition.spec import GraphSpec, Limits, NodeSpec, RetryPol
 from pipeline.graph.execution.control import RunControl
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.execution.step import current_step
-from pipeline.graph.run.events import GraphEvent, NodeCompleted
+from pipeline.graph.run.events import GraphEvent, NodeLeft
 from pipeline.graph.run.outcome import Answer, RunOutcome
 from tests.pipeline.graph.running import Blocking, Events, Flaky, Writing, graph, in_time
 from tests.support.graph_log import MemoryRunLog
@@ -214,7 +214,7 @@ async def test_an_abort_that_comes_behind_the_last_node_is_too_late() -> None:
     reported = asyncio.Event()
 
     async def listener(event: GraphEvent) -> None:
-        if isinstance(event, NodeCompleted):
+        if isinstance(event, NodeLeft):
             reported.set()
             await asyncio.sleep(0)
             await asyncio.sleep(0)

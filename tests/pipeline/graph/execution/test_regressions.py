@@ -12,13 +12,13 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import GraphError
 from pipeline.graph.definition.decisions import NodeResult, Pause, State
 from pipeline.graph.definition.elements import END, EdgeSpec, FanOut, LlmDecide, OnSuccess, Route, When
-from pipeline.graph.definition.ports import Choice, Question
+from pipeline.graph.definition.ports import Choice, RouteQuestion
 from pipeline.graph.definition.retry import RetryPolicy
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.definition.structure import NodeSpec
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.execution.step import Step, current_step
-from pipeline.graph.run.events import BranchesJoined, GraphEvent, NodeCompleted, NodeStarted, RunCompleted
+from pipeline.graph.run.events import BranchesJoined, GraphEvent, NodeEntered, NodeLeft, RunCompleted
 from pipeline.graph.run.outcome import Answer
 from tests.support.graph_log import LogBroken, MemoryRunLog
 
@@ -55,7 +55,7 @@ class _SlowListener:
 
     async def __call__(self, event: GraphEvent) -> None:
         if (
-            isinstance(event, (NodeStarted, NodeCompleted))
+            isinstance(event, (NodeEntered, NodeLeft))
             and type(event) is self._kind
             and event.node == self._node
         ):
@@ -65,7 +65,7 @@ class _SlowListener:
 
 async def test_a_deadline_that_passes_while_the_listener_hears_of_an_arrival_changes_nothing() -> None:
     clock, released = ManualClock(), asyncio.Event()
-    listener = _SlowListener(NodeCompleted, "a")
+    listener = _SlowListener(NodeLeft, "a")
 
     async def slow(_state: State, _context: None) -> NodeResult:
         await released.wait()
@@ -100,7 +100,7 @@ async def _check_gone(nodes: Mapping[str, NodeSpec[None, State]], **more: EdgeSp
     begun, failed = asyncio.Event(), asyncio.Event()
 
     class Decider:
-        async def decide(self, question: Question, _context: None) -> Choice:
+        async def decide(self, question: RouteQuestion, _context: None) -> Choice:
             begun.set()
             await failed.wait()
             return Choice(target="join")
@@ -110,10 +110,10 @@ async def _check_gone(nodes: Mapping[str, NodeSpec[None, State]], **more: EdgeSp
         return NodeResult(error="configured to fail", permanent=True)
 
     async def hear(event: GraphEvent) -> None:
-        if isinstance(event, NodeStarted) and event.node == "b" and not more:
+        if isinstance(event, NodeEntered) and event.node == "b" and not more:
             begun.set()
             await failed.wait()
-        if isinstance(event, NodeCompleted) and event.node == "a":
+        if isinstance(event, NodeLeft) and event.node == "a":
             failed.set()
             for _ in range(5):
                 await asyncio.sleep(0)
@@ -217,7 +217,7 @@ async def test_anyone_who_is_asked_for_the_way_cannot_write_into_the_state() -> 
         return choose(state) == "b"
 
     class Decider:
-        async def decide(self, question: Question, _context: None) -> Choice:
+        async def decide(self, question: RouteQuestion, _context: None) -> Choice:
             return Choice(target=choose(question.output))
 
     arrow = (
@@ -346,7 +346,7 @@ async def test_a_further_visit_of_a_subgraph_begins_without_its_nullable_keys() 
 
 async def test_a_listener_cannot_change_what_a_node_wrote() -> None:
     async def meddles(event: GraphEvent) -> None:
-        if isinstance(event, NodeCompleted):
+        if isinstance(event, NodeLeft):
             cast("dict[str, Any]", event.update)["evil"] = 1
 
     async def writes(_state: State, _context: None) -> NodeResult:

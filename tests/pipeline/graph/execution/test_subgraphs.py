@@ -26,7 +26,7 @@ from pipeline.graph.definition.spec import (
 from pipeline.graph.execution.control import RunControl
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.execution.step import current_step
-from pipeline.graph.run.events import EdgeTraversed, NodeCompleted, NodeStarted
+from pipeline.graph.run.events import EdgeTraversed, NodeEntered, NodeLeft
 from pipeline.graph.run.outcome import Answer
 from tests.pipeline.graph.running import Blocking, Events, Flaky, Writing, graph, in_time
 from tests.pipeline.graph.written import edge_of
@@ -195,8 +195,8 @@ async def test_labels_and_events_carry_the_way_to_the_node_two_levels_deep() -> 
     built, events = graph({"s": NodeSpec(subgraph=inner)}), Events()
     outcome = await _executor(built).run({}, None, listener=events)
     assert outcome.path == ("s.p.x", "s.p.y", "s.p", "s")
-    assert [event.node for event in events.of(NodeStarted)] == ["s", "s.p", "s.p.x", "s.p.y"]
-    assert [event.node for event in events.of(NodeCompleted)] == list(outcome.path)
+    assert [event.node for event in events.of(NodeEntered)] == ["s", "s.p", "s.p.x", "s.p.y"]
+    assert [event.node for event in events.of(NodeLeft)] == list(outcome.path)
     assert events.of(EdgeTraversed) == [EdgeTraversed("s.p.x", "s.p.y")]
     assert outcome.state == {"x": 1}
     assert outcome.nodes["s.p.x"].executions == 1

@@ -17,12 +17,12 @@ from pipeline.graph.run.events import (
     EdgeTraversed,
     GateOpened,
     GraphEvent,
-    NodeCompleted,
+    NodeEntered,
+    NodeLeft,
     NodeRetried,
-    NodeStarted,
     RunCompleted,
 )
-from pipeline.graph.run.outcome import Failure, Gate
+from pipeline.graph.run.outcome import Gate, RunFailure
 from tests.pipeline.graph.runs import Held, after, built, fails, ran, writes
 from tests.pipeline.graph.written import edge_of
 
@@ -46,11 +46,11 @@ class Kept:
 async def test_a_small_graph_is_reported_in_exactly_this_order() -> None:
     run = await ran(built("a>b", "b>", nodes={"a": writes(x=1), "b": writes(y=2)}))
     assert run.heard.events == [
-        NodeStarted("a"),
-        NodeCompleted("a", "next", {"x": 1}, 0.0),
+        NodeEntered("a"),
+        NodeLeft("a", "next", {"x": 1}, 0.0),
         EdgeTraversed("a", "b"),
-        NodeStarted("b"),
-        NodeCompleted("b", "next", {"y": 2}, 0.0),
+        NodeEntered("b"),
+        NodeLeft("b", "next", {"y": 2}, 0.0),
         EdgeTraversed("b", END),
         RunCompleted(run.outcome),
     ]
@@ -72,7 +72,7 @@ async def test_without_details_a_listener_receives_the_nodes_and_the_end_only() 
 
     whole = await ran(graph(), log=Kept())
     part = await ran(graph(), log=Kept(), details=False)
-    kinds = (NodeStarted, NodeCompleted, RunCompleted)
+    kinds = (NodeEntered, NodeLeft, RunCompleted)
     assert {type(event) for event in whole.heard.events} == set(get_args(GraphEvent))
     wanted = [repr(event) for event in whole.heard.events if isinstance(event, kinds[:2])]
     assert [repr(event) for event in part.heard.events[:-1]] == wanted
@@ -83,13 +83,13 @@ async def test_with_a_log_each_record_is_reported_before_what_it_made_happen() -
     log = Kept()
     run = await ran(built("a>b", "b>"), log=log)
     assert run.heard.events == [
-        NodeStarted("a"),
+        NodeEntered("a"),
         Checkpointed("node_complete", "a"),
-        NodeCompleted("a", "next", {}, 0.0),
+        NodeLeft("a", "next", {}, 0.0),
         EdgeTraversed("a", "b"),
-        NodeStarted("b"),
+        NodeEntered("b"),
         Checkpointed("node_complete", "b"),
-        NodeCompleted("b", "next", {}, 0.0),
+        NodeLeft("b", "next", {}, 0.0),
         EdgeTraversed("b", END),
         Checkpointed("end", ""),
         RunCompleted(run.outcome),
@@ -101,13 +101,13 @@ async def test_retries_and_the_failure_for_good_are_reported() -> None:
     node = NodeSpec[Any](run=fails("no"), retry=RetryPolicy(max_attempts=2, delay_s=1))
     run = await ran(built(edge_of("a>b", OnFailure()), nodes={"a": node}))
 
-    def failure(attempts: int) -> Failure:
-        return Failure(node="a", code="node_error", message="no", attempts=attempts)
+    def failure(attempts: int) -> RunFailure:
+        return RunFailure(node="a", code="node_error", message="no", attempts=attempts)
 
     assert run.heard.events[:4] == [
-        NodeStarted("a"),
+        NodeEntered("a"),
         NodeRetried("a", 1, 1.0, failure(1)),
-        NodeCompleted("a", "next", {}, 0.0, failure(2)),
+        NodeLeft("a", "next", {}, 0.0, failure(2)),
         EdgeTraversed("a", "b"),
     ]
 
@@ -116,8 +116,8 @@ async def test_a_gate_is_reported_and_no_way_on() -> None:
     run = await ran(built("a>b", nodes={"a": writes(Pause(prompt="sure?", options=("yes",)))}), run_id="r")
     gate = Gate(id="r:/a:1", node="a", prompt="sure?", options=("yes",))
     assert run.heard.events == [
-        NodeStarted("a"),
-        NodeCompleted("a", "pause", {}, 0.0),
+        NodeEntered("a"),
+        NodeLeft("a", "pause", {}, 0.0),
         GateOpened(gate),
         RunCompleted(run.outcome),
     ]
@@ -136,7 +136,7 @@ async def test_a_fan_out_is_reported_edge_by_edge_and_its_join_before_the_next_n
     assert events[2:4] == [EdgeTraversed("a", "b"), EdgeTraversed("a", "c")]
     assert run.heard.started == ["a", "b", "c", "d"]
     joined = events.index(BranchesJoined("a", "d", ("b", "c"), ()))
-    assert events[joined + 1] == NodeStarted("d")
+    assert events[joined + 1] == NodeEntered("d")
     assert events[joined - 1] == EdgeTraversed("c", "d")
 
 
@@ -180,7 +180,7 @@ async def test_a_slow_listener_hears_all_of_a_branch_that_ended_before_the_last_
     join_reported = asyncio.Event()
 
     async def listener(event: GraphEvent) -> None:
-        if isinstance(event, NodeCompleted) and event.node == "b":
+        if isinstance(event, NodeLeft) and event.node == "b":
             await join_reported.wait()
         if isinstance(event, BranchesJoined):
             join_reported.set()
@@ -193,7 +193,7 @@ async def test_a_slow_listener_hears_all_of_a_branch_that_ended_before_the_last_
         await held.begun.wait()
         held.release.set()
     assert EdgeTraversed("b", "d") in heard
-    completed = [event.node for event in heard if isinstance(event, NodeCompleted)]
+    completed = [event.node for event in heard if isinstance(event, NodeLeft)]
     assert sorted(completed) == ["a", "b", "c", "d"]
     assert isinstance(heard[-1], RunCompleted)
 

@@ -15,7 +15,7 @@ from pipeline.graph.definition.decisions import Goto, NodeResult, State
 from pipeline.graph.definition.spec import END, GraphSpec, Limits, NodeSpec, RetryPolicy, When, append
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.execution.step import current_step
-from pipeline.graph.run.events import NodeStarted
+from pipeline.graph.run.events import NodeEntered
 from pipeline.graph.run.outcome import RunOutcome
 from pipeline.graph.run.records import GraphChanged, RunEnded, RunUnreadable
 from tests.pipeline.graph.running import Blocking, Events, Flaky, Writing, graph, in_time
@@ -95,7 +95,7 @@ async def test_a_finished_node_is_not_run_again_and_an_unfinished_one_is() -> No
     assert (first.calls, second.calls, third.calls) == (1, 2, 1)
     assert outcome.state == {"x": 1, "y": 1, "z": 1}
     assert outcome.path == ("a", "b", "c")
-    assert [event.node for event in events.of(NodeStarted)] == ["b", "c"]
+    assert [event.node for event in events.of(NodeEntered)] == ["b", "c"]
     assert events.only_outcome() == outcome
 
 
