@@ -52,6 +52,8 @@ export class Versions {
       this.later.set(replaces, [...(this.later.get(replaces) ?? []), messageId]);
       this.#draw(replaces);
     }
+    // The first message may arrive after its versions, with the entries before them.
+    if (role === 'user' && this.later.has(messageId)) this.#draw(messageId);
     if (removed) {
       this.removed.add(removed);
       this.#draw(removed);
@@ -64,10 +66,9 @@ export class Versions {
   ended(messageId) {
     const answer = this.store.find(messageId, 'assistant');
     if (answer && !answer.streaming && answer.entryId > this.newestEntry) this.#setNewest(messageId, answer.entryId);
-    if (this.roots.has(messageId)) {
-      this.chosen.delete(this.rootOf(messageId));
-      this.#draw(this.rootOf(messageId));
-    }
+    const root = this.rootOf(messageId);
+    if (this.roots.has(messageId)) this.chosen.delete(root);
+    if (this.later.has(root)) this.#draw(root);
   }
 
   /** @param {Item} item @param {number} step to the version before or after the shown one */
@@ -97,13 +98,14 @@ export class Versions {
     return this.chosen.get(root) ?? list.at(-1);
   }
 
-  /** The messages of the turn that have an answer, and the first one. @param {string} root */
+  /** The messages of the turn that have an answer, and the first one if anything of it is known. @param {string} root */
   #answered(root) {
     const later = (this.later.get(root) ?? []).filter((id) => {
       const answer = this.store.find(id, 'assistant');
       return answer && !answer.streaming && !this.store.find(id, 'error');
     });
-    return this.store.find(root, 'user') || later.length === 0 ? [root, ...later] : later;
+    const known = this.store.find(root, 'user') || this.store.find(root, 'assistant');
+    return known || later.length === 0 ? [root, ...later] : later;
   }
 
   #findNewest() {
