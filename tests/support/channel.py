@@ -19,7 +19,7 @@ from adapters.channel import (
 from adapters.identity import derived_message_id
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.events import PipelineEvent
-from pipeline.domain.ids import ThreadKey
+from pipeline.domain.ids import ThreadKey, new_id
 from pipeline.domain.messages import (
     Author,
     Inbound,
@@ -103,7 +103,7 @@ class MemoryChannel:
         """Send a text (a command if it is one) or a voice note to the gateway, `at` seconds after the time at
         which all messages are sent otherwise."""
         await self._up.wait()
-        native_id = native_id or f"{chat}:{len(self.events)}:{text}:{id(object())}"
+        native_id = native_id or f"{chat}:{len(self.events)}:{text}:{new_id('said')}"
         thread = ThreadKey(channel=self.name, account=self.account, chat=chat)
         message_id = derived_message_id(self.name, self.account, native_id)
         ref = None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pipeline.domain.clock import Clock
+from pipeline.domain.ids import new_id
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.gateway_process import free_port
 from tests.support.harness import GatewayHarness, open_gateway
@@ -51,19 +52,19 @@ class PageChat:
 
     async def ask(self, text: str) -> str:
         self.sent += 1
-        client_id = f"c{self.sent}-{id(self)}"
+        client_id = new_id(f"c{self.sent}")
         await self.page.send_text(client_id, text)
         return await self._shown(await self.page.accepted(client_id))
 
     async def speak(self) -> str:
         self.sent += 1
-        client_id = f"c{self.sent}-{id(self)}"
+        client_id = new_id(f"c{self.sent}")
         await self.page.send_voice(client_id, _NOTE, mime="audio/ogg")
         return await self._shown(await self.page.accepted(client_id))
 
     async def press(self, label: str) -> str:
         self.sent += 1
-        client_id = f"c{self.sent}-{id(self)}"
+        client_id = new_id(f"c{self.sent}")
         (asked,) = self.page.seen.questions[-1:]
         await self.page.send_approval(client_id, asked, label)
         return await self._shown(await self.page.accepted(client_id))

