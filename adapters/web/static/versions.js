@@ -8,6 +8,9 @@
 /** @typedef {import('./items.js').Item} Item */
 /** @typedef {{ hidden: boolean, out: boolean, index: number, count: number, newest: boolean }} Version */
 
+/** @type {Item['role'][]} what there may be of a message */
+const OF_A_TURN = ['user', 'assistant', 'error', 'notice'];
+
 export class Versions {
   /** @param {import('./store.js').ConversationStore} store */
   constructor(store) {
@@ -18,7 +21,7 @@ export class Versions {
   clear() {
     /** @type {Map<string, string>} the first message of its turn, by message */
     this.roots = new Map();
-    /** @type {Map<string, string[]>} the later messages of a turn, oldest first */
+    /** @type {Map<string, string[]>} the later messages of a turn, as they arrived */
     this.later = new Map();
     /** @type {Set<string>} */
     this.removed = new Set();
@@ -65,7 +68,8 @@ export class Versions {
   /** The message has its outcome. @param {string} messageId */
   ended(messageId) {
     const answer = this.store.find(messageId, 'assistant');
-    if (answer && !answer.streaming && answer.entryId > this.newestEntry) this.#setNewest(messageId, answer.entryId);
+    const out = this.removed.has(this.rootOf(messageId));
+    if (answer && !out && !answer.streaming && answer.entryId > this.newestEntry) this.#setNewest(messageId, answer.entryId);
     const root = this.rootOf(messageId);
     if (this.roots.has(messageId)) this.chosen.delete(root);
     if (this.later.has(root)) this.#draw(root);
@@ -98,13 +102,16 @@ export class Versions {
     return this.chosen.get(root) ?? list.at(-1);
   }
 
-  /** The messages of the turn that have an answer, and the first one if anything of it is known. @param {string} root */
+  /** The messages of the turn that have an answer, oldest first, and the first one if anything of it is known. @param {string} root */
   #answered(root) {
     const later = (this.later.get(root) ?? []).filter((id) => {
       const answer = this.store.find(id, 'assistant');
       return answer && !answer.streaming && !this.store.find(id, 'error');
     });
-    const known = this.store.find(root, 'user') || this.store.find(root, 'assistant');
+    // Entries of earlier pages arrive after the newest ones.
+    const place = (/** @type {string} */ id) => this.store.find(id, 'assistant')?.entryId || Infinity;
+    later.sort((one, other) => (place(one) < place(other) ? -1 : Number(place(one) > place(other))));
+    const known = OF_A_TURN.some((role) => this.store.find(root, role));
     return known || later.length === 0 ? [root, ...later] : later;
   }
 

@@ -21,9 +21,11 @@ def shown(page: Page, role: str) -> Locator:
     return entries(page, role).locator("visible=true")
 
 
-async def _answered_again(gateway: FakeGateway, first: str, text: str, answer: str) -> None:
+async def _answered_again(
+    gateway: FakeGateway, first: str, text: str, answer: str, *, version: str = "again"
+) -> None:
     """What the gateway shows of a version of the message `first`."""
-    version = f"{first}_again"
+    version = f"{first}_{version}"
     await gateway.send(gateway.write("user", text, message_id=version, chat=gateway.chat, replaces=first))
     await gateway.send(gateway.write("assistant", answer, message_id=version, chat=gateway.chat))
 
@@ -69,6 +71,46 @@ async def test_an_earlier_answer_is_hidden_also_where_its_message_is_not_loaded_
     await expect(shown(room, "user")).to_have_count(1)
     await expect(shown(room, "assistant")).to_have_text([re.compile("coffee")])
     await expect(room.get_by_role("group", name="Versions of the answer")).to_contain_text("2 of 2")
+
+
+async def test_the_newest_of_three_answers_is_shown_also_where_earlier_ones_arrive_after_it(
+    room: Page, gateway: FakeGateway
+) -> None:
+    message = await ask(room, gateway, "what to drink?")
+    await gateway.begin(message)
+    await gateway.fail(message, "failed", "Nothing came.")
+    await _answered_again(gateway, message, "what to drink?", "coffee")
+    await _answered_again(gateway, message, "what to drink?", "cocoa", version="third")
+    gateway.window = 5
+    await room.reload()
+    await ready(room)
+    await expect(shown(room, "assistant")).to_have_text([re.compile("cocoa")])
+    await expect(shown(room, "error")).to_have_count(0)
+    gateway.window = 2
+    await room.reload()
+    await ready(room)
+    await expect(shown(room, "assistant")).to_have_text([re.compile("cocoa")])
+    for _ in range(2):
+        await room.get_by_test_id("earlier").click()
+    await expect(entries(room, "user")).to_have_count(3)
+    await expect(shown(room, "assistant")).to_have_text([re.compile("cocoa")])
+    await expect(room.get_by_role("group", name="Versions of the answer")).to_contain_text("3 of 3")
+
+
+async def test_the_last_turn_that_is_left_can_be_answered_again_also_where_it_is_loaded_late(
+    room: Page, gateway: FakeGateway
+) -> None:
+    await gateway.answer(await ask(room, gateway, "one"), "eins")
+    message = await ask(room, gateway, "two")
+    await gateway.answer(message, "zwei")
+    gateway.write("notice", "Taken out.", chat=gateway.chat, code="undone", removed=message)
+    gateway.window = 1
+    await room.reload()
+    await ready(room)
+    gateway.window = 4
+    await room.get_by_test_id("earlier").click()
+    await expect(entries(room, "assistant")).to_have_count(2)
+    await expect(entries(room, "assistant").first.get_by_role("button", name="Regenerate")).to_be_visible()
 
 
 async def test_an_edit_is_sent_for_its_message_and_replaces_the_turn(kept: tuple[Page, FakeGateway]) -> None:
