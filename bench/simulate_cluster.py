@@ -46,7 +46,7 @@ async def run(
         more=(
             *("", "which part is full first", ""),
             *table(("plan", "edges", "full first", "turns a second"), [_plan_row(*one) for one in plans]),
-            *("", f"events, {seconds:g} simulated seconds each, --seed {seed}, one worker killed", ""),
+            *("", f"events, {seconds:g} simulated seconds each, one worker killed; seed: {seed}", ""),
             *table(_RUN_HEAD, [_run_row(share, one) for share, one in zip(LOADS, runs, strict=True)]),
             *("", "what is full first with half and with twice of each cost", ""),
             *table(("cost or setting", "half", "twice"), _sensitivity_rows(plan)),

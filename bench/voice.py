@@ -13,13 +13,13 @@ from bench.voice_measure import Beside, Contest, Lateness, family, rss_mb
 from bench.voice_plot import Bar, plot
 from bench.voice_raw import Raw, raw_recogniser
 from bench.voice_work import Said, Work, full
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcription.whisper_transcriber import WhisperTranscriber
 from voice.wer import normalised_words, word_error_rate
 
 PLOT = ROOT / "build" / "bench-voice.svg"
 
-_SETTINGS = VoiceSettings(model_dir=ROOT / "models" / "whisper-base", deadline_floor_s=300.0)
+_SETTINGS = TranscriptionSettings(model_dir=ROOT / "models" / "whisper-base", deadline_floor_s=300.0)
 """The bare recogniser has no deadline either: a busy machine spoils a round, and ends no run."""
 _TARGETS = {
     "ratio_3s": 0.25,
@@ -181,7 +181,7 @@ def _rows(found: _Found, figures: Mapping[str, object]) -> list[tuple[str, ...]]
         (
             "live, end of speech to final",
             f"{found.finals.ours_s:.2f} s",
-            f"{found.finals.seed_s:.2f} s",
+            f"{found.finals.fixed_pause_s:.2f} s",
             f"{found.finals.ratio:.2f}",
             "",
             f"{_TARGETS['final_ratio']:.2f}",
@@ -247,7 +247,7 @@ def _draw(found: _Found, picture: Path) -> None:
             label="live: end of speech to final",
             ratio=live.ratio,
             target=_TARGETS["final_ratio"],
-            words=_seconds(live.ours_s, live.seed_s, 1),
+            words=_seconds(live.ours_s, live.fixed_pause_s, 1),
         ),
         Bar(
             label="without speech: processor time",

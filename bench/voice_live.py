@@ -14,7 +14,7 @@ from tests.voice.clips import wav
 from tests.voice.sounds import quiet
 from voice.endpointing.flush_policy import FlushSettings
 from voice.endpointing.stream_buffer import Flushed, StreamBufferManager
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.streaming.commit import Drop
 from voice.streaming.session import LiveListener
 from voice.streaming.vad_client import VadClient
@@ -35,8 +35,8 @@ class Finals:
     """Seconds from the end of the voice to the message; one entry a round."""
 
     ours: Sequence[float]
-    seed: Sequence[float]
-    """The seed's pause, and then the bare recogniser's time for the sentence."""
+    fixed_pause: Sequence[float]
+    """A fixed pause, and then the bare recogniser's time for the sentence."""
     text: str
     """What ours made of it."""
     reason: str
@@ -50,33 +50,33 @@ class Finals:
         return median(self.ours)
 
     @property
-    def seed_s(self) -> float:
+    def fixed_pause_s(self) -> float:
         """Median."""
-        return median(self.seed)
+        return median(self.fixed_pause)
 
     @property
     def ratio(self) -> float:
         """Median of the rounds' ratios."""
-        return median([here / there for here, there in zip(self.ours, self.seed, strict=True)])
+        return median([here / there for here, there in zip(self.ours, self.fixed_pause, strict=True)])
 
 
 async def finals(
-    ours: Transcriber, contest: Contest, sentence: bytes, *, settings: VoiceSettings, rounds: int
+    ours: Transcriber, contest: Contest, sentence: bytes, *, settings: TranscriptionSettings, rounds: int
 ) -> Finals:
     """Speak `sentence` (16 kHz samples, the voice up to the end) `rounds` times to both sides."""
     listener = VadClient(settings)
     try:
         await listener.warm_up()
         messages: list[_Message] = []
-        seed: list[float] = []
+        fixed_pause: list[float] = []
         for _ in range(rounds):
-            seed.append(FlushSettings().pause_s + (await contest.raw(wav(sentence))).wall_s)
+            fixed_pause.append(FlushSettings().pause_s + (await contest.raw(wav(sentence))).wall_s)
             messages.append(await _spoken(ours, listener, sentence))
     finally:
         await listener.close()
     return Finals(
         ours=[message.after_s for message in messages],
-        seed=seed,
+        fixed_pause=fixed_pause,
         text=messages[-1].text,
         reason=messages[-1].reason,
         partials=median([message.partials for message in messages]),

@@ -23,7 +23,7 @@ from tests.voice.sounds import music, pink_noise, quiet
 from tests.voice.spoken_before import SPOKEN_BEFORE
 from tests.voice.variants import variants
 from voice.errors import NothingHeard
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcriber import Recording
 from voice.transcript import Transcript
 from voice.transcription.engine_io import EngineJob
@@ -75,7 +75,7 @@ async def run(model: Path = MODEL) -> str:
     """The table, every miss and one line of JSON; about three minutes. Raises BenchUnavailable without the model."""
     if not (model / "model.bin").is_file():
         raise BenchUnavailable(f"{model} is missing: run `parlour models get`")
-    settings = VoiceSettings(model_dir=model, deadline_floor_s=_DEADLINE_S, queue_limit=100)
+    settings = TranscriptionSettings(model_dir=model, deadline_floor_s=_DEADLINE_S, queue_limit=100)
     return report([*await _of_the_transcriber(settings), *await asyncio.to_thread(_of_the_engine, model)])
 
 
@@ -102,7 +102,7 @@ def _share(found: Sequence[Heard]) -> float:
     return sum(one.good for one in found) / len(found) if found else 1.0
 
 
-async def _of_the_transcriber(settings: VoiceSettings) -> list[Heard]:
+async def _of_the_transcriber(settings: TranscriptionSettings) -> list[Heard]:
     """Recordings through the public transcriber and its processes."""
     transcriber = WhisperTranscriber(settings)
     try:

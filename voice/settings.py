@@ -8,7 +8,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VoiceSettings:
+class TranscriptionSettings:
     """Limits and choices for transcribing voice notes. Raises ValueError, naming the field."""
 
     model_dir: Path

@@ -15,7 +15,7 @@ from adapters.api.ports import Runs
 from adapters.api.routes import ApiRoutes
 from adapters.api.run_ids import ACCOUNT, CHANNEL
 from adapters.api.run_service import RunService
-from adapters.api.settings import ApiSettings
+from adapters.api.settings import ApiOptions
 from adapters.api.stream import RunStreams
 from adapters.api.tokens import TokenBook
 from adapters.api.wakes import Wakes
@@ -41,7 +41,7 @@ GUARANTEE = "a run is durable before it is accepted, and its answer is read from
 class ApiAdapter:
     """The ChannelAdapter of the API. One per gateway."""
 
-    def __init__(self, settings: ApiSettings, runs: Runs, clock: Clock) -> None:
+    def __init__(self, settings: ApiOptions, runs: Runs, clock: Clock) -> None:
         self._health = HealthTracker(clock)
         self._wakes = Wakes(clock)
         self._service = RunService(settings, runs, self._wakes, clock)

@@ -24,7 +24,7 @@ class BodyReader:
         self._clock = clock
 
     async def raw(self, request: web.Request) -> bytes:
-        """The body. Raises Refused for one that is not JSON by its headers, too large or too slow."""
+        """The body. Raises RequestRefused for one that is not JSON by its headers, too large or too slow."""
         if request.content_type != "application/json" or "Content-Encoding" in request.headers:
             raise RequestRefused(
                 415, "Send the body as 'Content-Type: application/json', not compressed.", unread=True
@@ -48,7 +48,7 @@ class BodyReader:
         return bytes(body)
 
     async def fields(self, request: web.Request, known: frozenset[str]) -> Mapping[str, Any]:
-        """The JSON object in the body, with no other fields than the `known` ones. Raises Refused."""
+        """The JSON object in the body, with no other fields than the `known` ones. Raises RequestRefused."""
         found = parsed(await self.raw(request))
         if not isinstance(found, dict):
             raise invalid("body", f"send a JSON object with {_listed(known)}")
@@ -58,7 +58,7 @@ class BodyReader:
 
 
 def parsed(body: bytes) -> Any:
-    """The JSON value in a body. Raises Refused for text that is none, or holds numbers that JSON has not."""
+    """The JSON value in a body. Raises RequestRefused for other text and for numbers that JSON has not."""
     try:
         return json.loads(body.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -66,7 +66,7 @@ def parsed(body: bytes) -> Any:
 
 
 def text_field(fields: Mapping[str, Any], name: str, *, most: int, required: bool = True) -> str:
-    """A text of the fields; empty where it is absent and not `required`. Raises Refused."""
+    """A text of the fields; empty where it is absent and not `required`. Raises RequestRefused."""
     value = fields.get(name)
     if value is None and not required:
         return ""

@@ -19,7 +19,7 @@ from adapters.api.ports import Runs
 from adapters.api.problems import RequestRefused, invalid, problem_response
 from adapters.api.record import asked_to_plain, run_to_plain, workflow_to_plain
 from adapters.api.run_service import MOST_WORDS, Begun, Found, RunService
-from adapters.api.settings import ApiSettings, Token
+from adapters.api.settings import ApiOptions, Token
 from adapters.api.stream import RunStreams, wanted
 from adapters.api.tokens import TokenBook, presented_token, unknown_token
 from adapters.api.webhooks import Webhooks
@@ -39,7 +39,7 @@ class ApiRoutes:
 
     def __init__(
         self,
-        settings: ApiSettings,
+        settings: ApiOptions,
         *,
         runs: Runs,
         service: RunService,
@@ -97,7 +97,7 @@ class ApiRoutes:
         return guarded
 
     def _require_own_page(self, request: web.Request) -> None:
-        """Raise Refused for a request of a page of another origin. Other programs send no Origin."""
+        """Raise RequestRefused for a request of a page of another origin. Other programs send no Origin."""
         if not set(request.headers.getall("Origin", [])) <= set(self._settings.origins()):
             raise RequestRefused(403, "Pages of other origins may not use the API.", unread=True)
 
@@ -173,7 +173,7 @@ class ApiRoutes:
     # -- what they share --------------------------------------------------------------------------
 
     def _holder(self, request: web.Request, scope: str = "") -> Token:
-        """The program that sends a request. Raises Refused if it is unknown or lacks the scope."""
+        """The program that sends a request. Raises RequestRefused if it is unknown or lacks the scope."""
         presented = presented_token(request)
         token = self._tokens.holder(presented)
         if token is None:
@@ -185,7 +185,7 @@ class ApiRoutes:
 
 
 def _idempotency_key(request: web.Request) -> str:
-    """The key of a request; empty for none. Raises Refused."""
+    """The key of a request; empty for none. Raises RequestRefused."""
     given = request.headers.getall("Idempotency-Key", [])
     if not given:
         return ""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from adapters.api.ports import OpenQuestion, Runs, RunView
 from adapters.api.problems import RequestRefused, invalid
 from adapters.api.run_ids import new_run_id, run_id_of, stop_id, thread_of, workflow_of
-from adapters.api.settings import ApiSettings, Token
+from adapters.api.settings import ApiOptions, Token
 from adapters.api.wakes import Wakes
 from adapters.channel import Acceptance, OnInbound
 from pipeline.domain.clock import Clock
@@ -61,7 +61,7 @@ class Found:
 class RunService:
     """The runs of all tokens. `on_inbound` is the inbox while the channel runs."""
 
-    def __init__(self, settings: ApiSettings, runs: Runs, wakes: Wakes, clock: Clock) -> None:
+    def __init__(self, settings: ApiOptions, runs: Runs, wakes: Wakes, clock: Clock) -> None:
         self._settings = settings
         self._runs = runs
         self._wakes = wakes
@@ -71,7 +71,7 @@ class RunService:
 
     async def start(self, token: Token, workflow: str, text: str, key: str) -> Begun:
         """Start a run of `workflow` with the input `text`; with `key`, once for all requests with it. Raises
-        Refused."""
+        RequestRefused."""
         if not token.may_use(workflow) or workflow not in self._runs.workflows:
             raise RequestRefused(404, "There is no such workflow.")
         asked = hashlib.sha256(json.dumps([workflow, text]).encode()).hexdigest()
@@ -83,7 +83,7 @@ class RunService:
         self, person: str, run_id: str, native_id: str, text: str, *, foreign: bool = False
     ) -> Begun:
         """Put the message that begins a run into the inbox, once for each `native_id`. `foreign`: others have
-        written it. Raises Refused."""
+        written it. Raises RequestRefused."""
         thread = thread_of(person, run_id)
         message = InboundMessage(
             message_id=run_id,
@@ -109,7 +109,7 @@ class RunService:
         return Begun(run_id=run_id, thread=thread, repeated=accepted.status == "duplicate")
 
     async def find(self, token: Token, run_id: str) -> Found:
-        """The run, if the token may see it. Raises Refused, the same for every other run."""
+        """The run, if the token may see it. Raises RequestRefused, the same for every other run."""
         workflow = workflow_of(run_id)
         if not workflow or not token.may_use(workflow):
             raise RequestRefused(404, _NO_RUN)
@@ -133,7 +133,7 @@ class RunService:
         raise RequestRefused(404, _NO_RUN)
 
     async def view(self, found: Found) -> RunView:
-        """The run. Raises Refused."""
+        """The run. Raises RequestRefused."""
         view = await self._read(found.thread)
         if view is None:
             raise RequestRefused(404, _NO_RUN)
@@ -143,7 +143,7 @@ class RunService:
         self, token: Token, found: Found, question: str, *, choice: str, text: str, note: str
     ) -> None:
         """Answer a question, by the `choice` of an option or, where it has none, by any `text`; the only open
-        one if `question` is empty. Raises Refused."""
+        one if `question` is empty. Raises RequestRefused."""
         asked = await self._asked(found, question)
         if not asked.options and not text:
             raise invalid("choice", "this question has no options; send text")
@@ -172,7 +172,7 @@ class RunService:
             raise RequestRefused(409, accepted.reason or "This question can no longer be answered.")
 
     async def stop(self, token: Token, found: Found) -> RunView:
-        """Stop a run of the token; nothing happens to one that has ended. Raises Refused."""
+        """Stop a run of the token; nothing happens to one that has ended. Raises RequestRefused."""
         view = await self.view(found)
         if view.over:
             return view
@@ -202,7 +202,7 @@ class RunService:
         return await self.view(found)
 
     async def _asked(self, found: Found, question: str) -> OpenQuestion:
-        """The question that is meant. Raises Refused."""
+        """The question that is meant. Raises RequestRefused."""
         if not question:
             if len(found.questions) == 1:
                 return found.questions[0]

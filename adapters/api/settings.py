@@ -45,7 +45,7 @@ class Webhook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiSettings:
+class ApiOptions:
     """The whole API."""
 
     tokens: Mapping[str, Token]

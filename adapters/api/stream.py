@@ -20,7 +20,7 @@ from adapters.api.ports import RunView
 from adapters.api.problems import RequestRefused, invalid
 from adapters.api.record import status_to_plain
 from adapters.api.run_service import Found, RunService
-from adapters.api.settings import ApiSettings, Token
+from adapters.api.settings import ApiOptions, Token
 from adapters.api.wakes import Wakes, Woken
 from pipeline.domain.clock import Clock
 
@@ -35,7 +35,7 @@ _HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control":
 class RunStreams:
     """The open streams, at most `max_streams` for each token."""
 
-    def __init__(self, settings: ApiSettings, service: RunService, wakes: Wakes, clock: Clock) -> None:
+    def __init__(self, settings: ApiOptions, service: RunService, wakes: Wakes, clock: Clock) -> None:
         self._settings = settings
         self._service = service
         self._wakes = wakes
@@ -43,7 +43,7 @@ class RunStreams:
         self._open: dict[str, int] = {}
 
     async def serve(self, request: web.Request, token: Token, found: Found) -> web.StreamResponse:
-        """Stream the run until it ends, the client leaves or the gateway stops. Raises Refused."""
+        """Stream the run until it ends, the client leaves or the gateway stops. Raises RequestRefused."""
         seen = _last_seen(request)
         if seen is None:
             return web.Response(status=204)
@@ -78,7 +78,7 @@ class RunStreams:
         seen: int,
         woken: Woken,
     ) -> None:
-        """Write what is new until the run is over. Raises ConnectionError and Refused."""
+        """Write what is new until the run is over. Raises ConnectionError and RequestRefused."""
         await response.write(f"retry: {_RECONNECT_MS}\n\n".encode())
         sent: Mapping[str, Any] | None = None
         written_at = self._clock.monotonic()

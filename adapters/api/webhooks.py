@@ -20,7 +20,7 @@ from adapters.api.bodies import BodyReader, parsed, storable
 from adapters.api.problems import RequestRefused, invalid
 from adapters.api.run_ids import run_id_of
 from adapters.api.run_service import Begun, RunService
-from adapters.api.settings import ApiSettings, Webhook
+from adapters.api.settings import ApiOptions, Webhook
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError, InvalidInput
 
@@ -34,7 +34,7 @@ _STAMP = re.compile(r"[0-9]{1,12}")
 class Webhooks:
     """The inbound webhooks."""
 
-    def __init__(self, settings: ApiSettings, service: RunService, bodies: BodyReader, clock: Clock) -> None:
+    def __init__(self, settings: ApiOptions, service: RunService, bodies: BodyReader, clock: Clock) -> None:
         self._settings = settings
         self._service = service
         self._bodies = bodies
@@ -42,7 +42,7 @@ class Webhooks:
         self._reading = asyncio.Semaphore(_AT_ONCE)
 
     async def begin(self, request: web.Request) -> Begun:
-        """Begin the run that a request asks for, once for each signature. Raises Refused."""
+        """Begin the run that a request asks for, once for each signature. Raises RequestRefused."""
         webhook = self._settings.webhooks.get(request.match_info["name"])
         if webhook is None:
             raise RequestRefused(404, "There is no such webhook.", unread=True)
@@ -61,8 +61,8 @@ class Webhooks:
         return await self._service.begin(webhook.person, run_id, native, text, foreign=True)
 
     def _headers(self, webhook: Webhook, request: web.Request) -> tuple[str, bytes]:
-        """The time and the signature of a request. Raises Refused unless each is there once, well formed, and
-        the time is near."""
+        """The time and the signature of a request. Raises RequestRefused unless each is there once, well
+        formed, and the time is near."""
         signature = _SIGNATURE.fullmatch(_once(request, webhook.signature_header))
         if signature is None:
             raise _forged()

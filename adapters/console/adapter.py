@@ -57,7 +57,7 @@ QUIT = "/quit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsoleSettings:
+class ConsoleOptions:
     """The settings of the terminal conversation."""
 
     bot_name: str = "Parlour"
@@ -79,7 +79,7 @@ class ConsoleAdapter:
 
     def __init__(
         self,
-        settings: ConsoleSettings,
+        settings: ConsoleOptions,
         timeline: Timeline,
         clock: Clock,
         *,

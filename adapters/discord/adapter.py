@@ -22,7 +22,7 @@ from adapters.channel import (
     VoiceClip,
 )
 from adapters.discord.backfill import Backfill
-from adapters.discord.chat_queues import InboundItem, InboundQueues
+from adapters.discord.chat_queues import InboundQueues, ReceivedItem
 from adapters.discord.download import DiscordDownloads
 from adapters.discord.failures import classify
 from adapters.discord.gateway import GatewayClient
@@ -45,7 +45,7 @@ from adapters.discord.rate_limits import DEFAULT_RATES
 from adapters.discord.rest import Rest
 from adapters.discord.room_history import lines_of
 from adapters.discord.sdk import discord
-from adapters.discord.settings import CHANNEL, DiscordSettings
+from adapters.discord.settings import CHANNEL, DiscordOptions
 from adapters.discord.slash_commands import SLASH_COMMANDS
 from adapters.discord.view import EditView
 from adapters.files import OutgoingFile
@@ -81,7 +81,7 @@ _LONGEST_RETRY_S = 30.0
 class DiscordAdapter:
     """Implements PostingChannel for one bot."""
 
-    def __init__(self, settings: DiscordSettings, timeline: Timeline, clock: Clock) -> None:
+    def __init__(self, settings: DiscordOptions, timeline: Timeline, clock: Clock) -> None:
         self._settings = settings
         self._timeline = timeline
         self._clock = clock
@@ -202,7 +202,7 @@ class DiscordAdapter:
         elif item is not None:
             # An edit is a separate event: fetching the chat again would not return it.
             place = int(item.native_id) if item.native_id.isdecimal() else 0
-            queues.put(item.thread.chat, InboundItem(item=item, place=place))
+            queues.put(item.thread.chat, ReceivedItem(item=item, place=place))
 
     def _on_interaction(
         self, tasks: asyncio.TaskGroup, queues: InboundQueues, data: Mapping[str, Any], item: Inbound | None
@@ -214,7 +214,7 @@ class DiscordAdapter:
             tasks.create_task(interaction.dismiss())
             return
         outcome = asyncio.get_running_loop().create_future()
-        queues.put(item.thread.chat, InboundItem(item=item, outcome=outcome))
+        queues.put(item.thread.chat, ReceivedItem(item=item, outcome=outcome))
         tasks.create_task(interaction.settle(item, outcome))
 
     async def _begin_session(

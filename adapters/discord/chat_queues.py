@@ -33,7 +33,7 @@ _FAILED = "That did not work. Please try again in a moment."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class InboundItem:
+class ReceivedItem:
     """One item for the inbox."""
 
     item: Inbound
@@ -45,8 +45,8 @@ class InboundItem:
 
 @dataclass(slots=True, eq=False)
 class _ChatQueue:
-    jobs: deque[InboundItem] = field(default_factory=deque)
-    current: InboundItem | None = None
+    jobs: deque[ReceivedItem] = field(default_factory=deque)
+    current: ReceivedItem | None = None
     after: int | None = None
     """If set, messages with greater ids are fetched before any other item is delivered."""
     fetching: int | None = None
@@ -73,7 +73,7 @@ class InboundQueues:
         self._released = asyncio.Event()
         self._released.set()
 
-    def put(self, chat: str, job: InboundItem) -> None:
+    def put(self, chat: str, job: ReceivedItem) -> None:
         """Append `job` to the queue of `chat`."""
         queue = self._queue(chat)
         if len(queue.jobs) >= _MOST_IN_QUEUE or self._waiting >= _MOST_IN_ALL:
@@ -105,7 +105,7 @@ class InboundQueues:
             self._tasks.create_task(self._work(chat, queue))
         return queue
 
-    def _overflow(self, chat: str, queue: _ChatQueue, job: InboundItem) -> None:
+    def _overflow(self, chat: str, queue: _ChatQueue, job: ReceivedItem) -> None:
         queue.jobs.append(job)
         queue.after = queue.first_open()
         dropped = list(queue.jobs)
@@ -123,7 +123,7 @@ class InboundQueues:
             if queue.after is not None:
                 queue.fetching, queue.after = queue.after, None
                 async for item in self._missed(chat, queue.fetching):
-                    await self._offer(InboundItem(item=item))
+                    await self._offer(ReceivedItem(item=item))
                 queue.fetching = None
             else:
                 queue.current = queue.jobs.popleft()
@@ -133,7 +133,7 @@ class InboundQueues:
             await self._released.wait()
         del self._queues[chat]
 
-    async def _offer(self, job: InboundItem) -> None:
+    async def _offer(self, job: ReceivedItem) -> None:
         wait_s = _FIRST_RETRY_S
         while True:
             try:

@@ -17,7 +17,7 @@ import aiohttp
 
 from adapters.discord.rest import NotConnected, one_attempt
 from adapters.discord.sdk import discord, point_at, quiet
-from adapters.discord.settings import DiscordSettings
+from adapters.discord.settings import DiscordOptions
 from adapters.json_fields import mapping
 from adapters.login_errors import LoginRefused
 from pipeline.domain.clock import Clock
@@ -60,7 +60,7 @@ _INTENT_REFUSED = (
 class GatewayClient:
     """Connects with `run`; passes every gateway dispatch to `on_dispatch`, in order."""
 
-    def __init__(self, settings: DiscordSettings, clock: Clock, on_dispatch: OnDispatch) -> None:
+    def __init__(self, settings: DiscordOptions, clock: Clock, on_dispatch: OnDispatch) -> None:
         self._settings = settings
         self._clock = clock
         self._on_dispatch = on_dispatch

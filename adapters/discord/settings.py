@@ -22,7 +22,7 @@ def invite_link(application_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiscordSettings:
+class DiscordOptions:
     """One Discord bot."""
 
     token: Callable[[], str]

@@ -44,7 +44,7 @@ from adapters.slack.question_buttons import pressed_label
 from adapters.slack.rate_limits import DEFAULT_RATES
 from adapters.slack.reactions import AtWork, set_reaction
 from adapters.slack.room_history import HistoryReader
-from adapters.slack.settings import CHANNEL, SlackSettings
+from adapters.slack.settings import CHANNEL, SlackOptions
 from adapters.slack.socket import SocketModeReceiver
 from adapters.slack.startup import check_secrets, socket_url, who_am_i
 from adapters.slack.view import SlackView, StreamsAllowed
@@ -73,7 +73,7 @@ _KEEP_STATUSES = 1000
 class SlackAdapter:
     """The PostingChannel of Slack."""
 
-    def __init__(self, settings: SlackSettings, clock: Clock) -> None:
+    def __init__(self, settings: SlackOptions, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._calls = Calls(settings, clock)

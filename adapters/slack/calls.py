@@ -19,7 +19,7 @@ from slack_sdk.webhook.async_client import AsyncWebhookClient
 from adapters.channel import Failure
 from adapters.json_fields import mapping
 from adapters.slack.failures import CALL_ERRORS, CallFailed, failed
-from adapters.slack.settings import SlackSettings
+from adapters.slack.settings import SlackOptions
 from adapters.withheld import before_headers, check_before_request
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
@@ -44,7 +44,7 @@ def quiet_logger() -> logging.Logger:
 class Calls:
     """Calls Slack on behalf of one bot."""
 
-    def __init__(self, settings: SlackSettings, clock: Clock) -> None:
+    def __init__(self, settings: SlackOptions, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._client, self._uploads = (

@@ -22,7 +22,7 @@ from adapters.channel import Acceptance, OnInbound
 from adapters.slack.calls import quiet_logger
 from adapters.slack.inbound import Bot, parse_event, parse_press, parse_slash, teams_of
 from adapters.slack.plain_text import escaped
-from adapters.slack.settings import SlackSettings
+from adapters.slack.settings import SlackOptions
 from pipeline.domain.clock import Clock
 from pipeline.domain.command_types import CommandName
 from pipeline.domain.commands import COMMANDS
@@ -77,7 +77,7 @@ class Dispatcher:
     def __init__(
         self,
         *,
-        settings: SlackSettings,
+        settings: SlackOptions,
         bot: Bot,
         on_inbound: OnInbound,
         after_press: AfterPress,
@@ -178,7 +178,7 @@ def _words_for(command: CommandName) -> str:
     return _COMMAND_WORDS.get(command, _COMMAND_WORDS_OTHERWISE)
 
 
-def _authorize(settings: SlackSettings, bot: Bot) -> Callable[..., Awaitable[AuthorizeResult]]:
+def _authorize(settings: SlackOptions, bot: Bot) -> Callable[..., Awaitable[AuthorizeResult]]:
     """The bot's identity for Bolt, without a request to Slack for each payload."""
 
     async def authorize() -> AuthorizeResult:

@@ -13,7 +13,7 @@ from adapters.json_fields import mapping
 from adapters.slack.calls import Calls
 from adapters.slack.failures import CALL_ERRORS, CallFailed, failed
 from adapters.slack.fields import count, ident
-from adapters.slack.settings import CHANNEL, SlackSettings
+from adapters.slack.settings import CHANNEL, SlackOptions
 from pipeline.domain.attachments import file_size
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
@@ -30,7 +30,7 @@ _LOGIN_PAGE = (
 
 
 async def download(
-    ref: MediaRef, *, max_bytes: int, calls: Calls, settings: SlackSettings, clock: Clock
+    ref: MediaRef, *, max_bytes: int, calls: Calls, settings: SlackOptions, clock: Clock
 ) -> bytes:
     """The bytes of a file. Raises MediaUnavailable, with text for the user, when gone, refused or too
     large."""
@@ -40,7 +40,7 @@ async def download(
     return await fetched(lambda: _once(name, max_bytes, calls, settings, clock), clock)
 
 
-async def _once(name: str, max_bytes: int, calls: Calls, settings: SlackSettings, clock: Clock) -> bytes:
+async def _once(name: str, max_bytes: int, calls: Calls, settings: SlackOptions, clock: Clock) -> bytes:
     url = await _address(name, calls, max_bytes)
     if not calls.ours(url):
         raise MediaUnavailable("Slack keeps this file on a host that is not its own.")

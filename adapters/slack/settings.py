@@ -13,7 +13,7 @@ WEB_API = "https://slack.com/api/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlackSettings:
+class SlackOptions:
     """One Slack app in one workspace. The secrets are read for every call and connection."""
 
     bot_token: Callable[[], str]

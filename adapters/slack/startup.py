@@ -11,7 +11,7 @@ from adapters.slack.calls import Calls
 from adapters.slack.failures import CallFailed
 from adapters.slack.fields import ident
 from adapters.slack.inbound import Bot
-from adapters.slack.settings import SlackSettings
+from adapters.slack.settings import SlackOptions
 from pipeline.domain.errors import ConfigurationError
 
 _BOT_TOKEN = "channels.slack.bot_token"  # noqa: S105 - the setting's name
@@ -26,7 +26,7 @@ _APP_CODES = frozenset(
 )
 
 
-def check_secrets(settings: SlackSettings) -> None:
+def check_secrets(settings: SlackOptions) -> None:
     """Raise ConfigurationError for a secret that is missing or of the wrong kind; it is never repeated."""
     if not settings.bot_token().strip().startswith("xoxb-"):
         raise ConfigurationError(
@@ -45,7 +45,7 @@ def check_secrets(settings: SlackSettings) -> None:
         )
 
 
-async def who_am_i(calls: Calls, settings: SlackSettings) -> Bot:
+async def who_am_i(calls: Calls, settings: SlackOptions) -> Bot:
     """The token's bot. Raises ConfigurationError for a rejected token, else CallFailed."""
     try:
         answer = await calls.run("auth.test", lambda client: client.auth_test())
@@ -87,7 +87,7 @@ async def _asked_app(calls: Calls, bot: str) -> str:
     return app
 
 
-async def socket_url(calls: Calls, settings: SlackSettings) -> str:
+async def socket_url(calls: Calls, settings: SlackOptions) -> str:
     """A fresh Socket Mode address. Raises ConfigurationError for a rejected app token, else CallFailed."""
     token = _value(settings.app_token)
     try:
@@ -111,7 +111,7 @@ def _value(secret: Callable[[], str] | None) -> str:
     return secret().strip() if secret is not None else ""
 
 
-def _app_of(settings: SlackSettings) -> str:
+def _app_of(settings: SlackOptions) -> str:
     """The app's id, which is the second part of its token: `xapp-1-A012AB3CD-…`."""
     parts = _value(settings.app_token).split("-")
     return ident(parts[2]) if len(parts) > 3 else ""

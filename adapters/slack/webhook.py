@@ -21,7 +21,7 @@ from aiohttp import web
 from adapters.json_fields import text
 from adapters.slack.dispatch import SlackResponse
 from adapters.slack.inbound import Bot, teams_of
-from adapters.slack.settings import SlackSettings
+from adapters.slack.settings import SlackOptions
 from pipeline.domain.clock import Clock
 
 MAX_BODY = 1024 * 1024
@@ -40,7 +40,7 @@ _FORM = "application/x-www-form-urlencoded"
 class EventsWebhook:
     """The route's handler. It answers 503 while the channel does not run."""
 
-    def __init__(self, settings: SlackSettings, clock: Clock) -> None:
+    def __init__(self, settings: SlackOptions, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._seen: dict[bytes, float] = {}

@@ -33,7 +33,7 @@ from adapters.telegram.polling import REFUSED, Poller
 from adapters.telegram.rate_limits import DEFAULT_RATES
 from adapters.telegram.receiving import Receiver
 from adapters.telegram.sending import Sender
-from adapters.telegram.settings import CHANNEL, TelegramSettings
+from adapters.telegram.settings import CHANNEL, TelegramOptions
 from adapters.telegram.view import Drafts, EditedView
 from adapters.telegram.webhook import TelegramWebhook
 from pipeline.domain.clock import Clock
@@ -69,7 +69,7 @@ class TelegramAdapter:
 
     name = CHANNEL
 
-    def __init__(self, settings: TelegramSettings, clock: Clock) -> None:
+    def __init__(self, settings: TelegramOptions, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._api = TelegramApi(settings, clock)

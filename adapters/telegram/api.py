@@ -20,7 +20,7 @@ from telegram import Bot
 from telegram.error import EndPointNotFound, TelegramError, TimedOut
 from telegram.request import HTTPXRequest
 
-from adapters.telegram.settings import TelegramSettings
+from adapters.telegram.settings import TelegramOptions
 from adapters.withheld import check_before_request
 from pipeline.domain.clock import Clock
 
@@ -49,7 +49,7 @@ class FloodWait(TelegramError):
 class TelegramApi:
     """Keeps connections open while they are used: by the receiving loop for long, by a late reply briefly."""
 
-    def __init__(self, settings: TelegramSettings, clock: Clock) -> None:
+    def __init__(self, settings: TelegramOptions, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._users = 0
@@ -96,7 +96,7 @@ class TelegramApi:
 
 
 class _Connections:
-    def __init__(self, settings: TelegramSettings) -> None:
+    def __init__(self, settings: TelegramOptions) -> None:
         # Polls have separate connections: a long poll never delays an answer.
         self._requests = [_request(settings.token, size) for size in (2, _CONNECTIONS)]
         polls, calls = self._requests

@@ -12,7 +12,7 @@ from adapters.button_data import STOP, read_answer
 from adapters.identity import derived_message_id
 from adapters.json_fields import integer, items, mapping, text
 from adapters.telegram.content import described, moves, unusable
-from adapters.telegram.media import TelegramMedia, media_of
+from adapters.telegram.media import TelegramFiles, media_of
 from adapters.telegram.settings import CHANNEL
 from pipeline.domain.attachments import attached_note
 from pipeline.domain.frozen import dataclass
@@ -103,7 +103,7 @@ def _message(
     media = media_of(message)
     forwarded = any(key in message for key in ("forward_origin", "forward_date", "via_bot"))
     # A forwarded text is no command, and a file with such a caption is answered, not lost.
-    command = None if forwarded or media != TelegramMedia() else _command(words.bare)
+    command = None if forwarded or media != TelegramFiles() else _command(words.bare)
     if command is not None:
         return SessionCommand(
             message_id=origin.message_id,
@@ -118,7 +118,7 @@ def _message(
         )
     said = "\n\n".join(part for part in (words.bare, described(message)) if part.strip())
     left_out = unusable(message)
-    if not said and media == TelegramMedia() and not left_out:
+    if not said and media == TelegramFiles() and not left_out:
         return None
     if edited and moves(message):
         return None

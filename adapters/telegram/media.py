@@ -37,35 +37,35 @@ _ATTACHED: tuple[tuple[str, MediaKind], ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TelegramMedia:
+class TelegramFiles:
     """The files of a message."""
 
     voice: MediaRef | None = None
     attachments: tuple[MediaRef, ...] = ()
 
 
-def media_of(message: Mapping[str, Any]) -> TelegramMedia:
+def media_of(message: Mapping[str, Any]) -> TelegramFiles:
     """The files of a message; empty where there are none or where they are malformed. Pure."""
     for field, kind in _SPOKEN:
         if field not in message:
             continue
         voice = _ref(mapping(message.get(field)), kind)
         if voice is not None:
-            return TelegramMedia(voice=voice)
+            return TelegramFiles(voice=voice)
     if "photo" in message:
         sizes = [mapping(size) for size in items(message["photo"], most=20)]
         sizes = [size for size in sizes if (integer(size.get("file_size")) or 0) <= _LARGEST_DOWNLOAD]
         photo = max(sizes, key=lambda size: integer(size.get("width")) or 0, default={})
         ref = _ref(photo, "image")
         if ref is not None:
-            return TelegramMedia(attachments=(ref,))
+            return TelegramFiles(attachments=(ref,))
     for field, kind in _ATTACHED:
         ref = _ref(mapping(message[field]), kind) if field in message else None
         if ref is None:
             continue
         # An animation is also sent as a document, for old clients: only the first match counts.
-        return TelegramMedia(attachments=(ref,))
-    return TelegramMedia()
+        return TelegramFiles(attachments=(ref,))
+    return TelegramFiles()
 
 
 async def download(api: TelegramApi, ref: MediaRef, clock: Clock, *, max_bytes: int) -> bytes:

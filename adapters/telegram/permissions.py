@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from adapters.json_fields import mapping, text
 from adapters.permissions import ChannelUse, PermissionGap
 from adapters.telegram.api import TelegramApi
-from adapters.telegram.settings import TelegramSettings
+from adapters.telegram.settings import TelegramOptions
 
 _ERROR_CHARS = 300
 _URL_CHARS = 2_000
@@ -20,7 +20,7 @@ _PRIVACY_FIX = (
 
 
 async def permission_gaps(
-    api: TelegramApi, settings: TelegramSettings, use: ChannelUse
+    api: TelegramApi, settings: TelegramOptions, use: ChannelUse
 ) -> tuple[PermissionGap, ...]:
     """What the bot may not do. Two calls. Raises TelegramError."""
     me = mapping(await api.call("getMe", {}))
@@ -66,7 +66,7 @@ def _reads_all(use: ChannelUse) -> bool:
     return use.rooms in ("all", "may_answer")
 
 
-def _of_webhook(hook: Mapping[str, Any], settings: TelegramSettings) -> list[PermissionGap]:
+def _of_webhook(hook: Mapping[str, Any], settings: TelegramOptions) -> list[PermissionGap]:
     url = text(hook.get("url"), most=_URL_CHARS)
     if settings.mode == "polling" and url:
         return [

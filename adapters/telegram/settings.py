@@ -19,7 +19,7 @@ _SECRET = re.compile(r"[A-Za-z0-9_-]{32,256}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TelegramSettings:
+class TelegramOptions:
     """The Telegram channel's settings. The callables are called at each use."""
 
     token: Callable[[], str]

@@ -22,7 +22,7 @@ from adapters.telegram.failures import classify, words_of
 from adapters.telegram.inbound import ALLOWED_UPDATES
 from adapters.telegram.polling import REFUSED
 from adapters.telegram.receiving import Receiver
-from adapters.telegram.settings import TelegramSettings
+from adapters.telegram.settings import TelegramOptions
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 
@@ -38,7 +38,7 @@ class TelegramWebhook:
     """The route, and the registration with Telegram."""
 
     def __init__(
-        self, settings: TelegramSettings, api: TelegramApi, health: HealthTracker, clock: Clock
+        self, settings: TelegramOptions, api: TelegramApi, health: HealthTracker, clock: Clock
     ) -> None:
         self._settings = settings
         self._api = api

@@ -31,7 +31,7 @@ from adapters.web.file_links import FileAccess, LinkedFiles
 from adapters.web.handshake import greet
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub, ThreadSender
-from adapters.web.media import MediaInbox, WebMedia
+from adapters.web.media import MediaInbox, UploadStore
 from adapters.web.pages import WORKER, PageFiles
 from adapters.web.pending_sockets import InputGate, Openings
 from adapters.web.protocol import ClientLimits
@@ -41,7 +41,7 @@ from adapters.web.security import (
     origin_allowed,
     security_headers,
 )
-from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
+from adapters.web.settings import ACCOUNT, CHANNEL, WebOptions
 from adapters.web.shared import GOING_AWAY, SIGNED_OUT, Shared
 from adapters.web.text_tables import packaged_tables
 from adapters.web.uploads import Uploads
@@ -62,12 +62,12 @@ class WebAdapter:
 
     def __init__(
         self,
-        settings: WebSettings,
+        settings: WebOptions,
         timeline: Timeline,
         clock: Clock,
         links: FileAccess | None = None,
         people: PagePeople | None = None,
-        media: WebMedia | None = None,
+        media: UploadStore | None = None,
     ) -> None:
         """`media` is where uploads and voice notes are; None: files in the folder of the settings."""
         self._settings = settings

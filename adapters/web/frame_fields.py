@@ -1,4 +1,4 @@
-"""Read the fields of a client's frame. Pure; every wrong value is a Refused with the field's name."""
+"""Read the fields of a client's frame. Pure; every wrong value is a BadFrame with the field's name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BadFrame(Exception):
 
 
 def client_id_field(fields: Mapping[str, Any]) -> str:
-    """The key of the frame: 1 to 100 characters of A-Z a-z 0-9 _ -. Raises Refused."""
+    """The key of the frame: 1 to 100 characters of A-Z a-z 0-9 _ -. Raises BadFrame."""
     value = string_field(fields, "client_id", max_chars=100)
     if not CLIENT_ID.fullmatch(value):
         raise BadFrame("bad_frame", "client_id: expected 1 to 100 characters of A-Z a-z 0-9 _ -")
@@ -32,7 +32,7 @@ def client_id_field(fields: Mapping[str, Any]) -> str:
 def string_field(
     fields: Mapping[str, Any], name: str, *, max_chars: int | None, may_be_empty: bool = False
 ) -> str:
-    """The text of a field. Raises Refused."""
+    """The text of a field. Raises BadFrame."""
     if name not in fields:
         raise BadFrame("bad_frame", f"{name}: the field is missing")
     value = fields[name]
@@ -48,14 +48,14 @@ def string_field(
 
 
 def optional_string_field(fields: Mapping[str, Any], name: str, *, max_chars: int) -> str:
-    """The text of a field that may be missing or null, which is the empty text. Raises Refused."""
+    """The text of a field that may be missing or null, which is the empty text. Raises BadFrame."""
     if fields.get(name) is None:
         return ""
     return string_field(fields, name, max_chars=max_chars, may_be_empty=True)
 
 
 def integer_field(fields: Mapping[str, Any], name: str, *, least: int) -> int:
-    """The whole number of a field, at least `least`. Raises Refused."""
+    """The whole number of a field, at least `least`. Raises BadFrame."""
     if name not in fields:
         raise BadFrame("bad_frame", f"{name}: the field is missing")
     value = fields[name]
@@ -67,7 +67,7 @@ def integer_field(fields: Mapping[str, Any], name: str, *, least: int) -> int:
 
 
 def boolean_field(fields: Mapping[str, Any], name: str) -> bool:
-    """The truth value of a field. Raises Refused."""
+    """The truth value of a field. Raises BadFrame."""
     if name not in fields:
         raise BadFrame("bad_frame", f"{name}: the field is missing")
     value = fields[name]
@@ -77,7 +77,7 @@ def boolean_field(fields: Mapping[str, Any], name: str) -> bool:
 
 
 def json_object(raw: str) -> Mapping[str, Any]:
-    """The fields of a frame. Raises Refused."""
+    """The fields of a frame. Raises BadFrame."""
     try:
         value = _DECODER.decode(raw)
     except (ValueError, RecursionError):

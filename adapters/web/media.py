@@ -54,7 +54,7 @@ def upload_name(chat: str, handle: str) -> str:
     return f"u_{named[:32]}"
 
 
-class WebMedia(Protocol):
+class UploadStore(Protocol):
     """Where the page's voice notes and uploads are, from their arrival until the end of their turn."""
 
     async def receive(self, chunks: AsyncIterator[bytes], *, chat: str, max_bytes: int) -> tuple[str, int]:

@@ -76,7 +76,7 @@ PersonFrame = RenameChat | DeleteChat | AccountRequest | RenamePerson | InviteDe
 
 
 def parse_person_frame(kind: str, fields: Mapping[str, Any]) -> PersonFrame | ChatsRequest:
-    """The frame of type `kind`. Raises Refused."""
+    """The frame of type `kind`. Raises BadFrame."""
     match kind:
         case "chats":
             search = ""

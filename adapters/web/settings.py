@@ -17,7 +17,7 @@ _JSON_BYTES_PER_CHAR = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebSettings:
+class WebOptions:
     """The web channel's settings. The callables are called for every connection."""
 
     bot_name: str

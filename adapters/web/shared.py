@@ -16,9 +16,9 @@ from adapters.web.attempts import WrongTokens
 from adapters.web.file_links import LinkedFiles
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub
-from adapters.web.media import WebMedia
+from adapters.web.media import UploadStore
 from adapters.web.protocol import ClientLimits, FrameProblem
-from adapters.web.settings import WebSettings
+from adapters.web.settings import WebOptions
 from adapters.workflow_editor import WorkflowEditor
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
@@ -44,12 +44,12 @@ INTERNAL: Final = FrameProblem(
 class Shared:
     """The adapter's parts for its sockets."""
 
-    settings: WebSettings
+    settings: WebOptions
     limits: ClientLimits
     hub: Hub
     rendered: HtmlCache
     links: LinkedFiles
-    media: WebMedia
+    media: UploadStore
     timeline: Timeline
     people: PagePeople | None
     """None where no one else is invited."""

@@ -117,7 +117,7 @@ OwnFrame = ChatsRequest | PersonFrame | WorkflowFrame
 
 
 def parse_own_frame(kind: str, fields: Mapping[str, Any]) -> OwnFrame:
-    """The frame of type `kind`. Raises Refused."""
+    """The frame of type `kind`. Raises BadFrame."""
     if not kind.startswith("workflow"):
         return parse_person_frame(kind, fields)
     client_id = client_id_field(fields)

@@ -47,7 +47,7 @@ class ShownRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentWorkflow:
+class WorkflowFacts:
     """The workflow that an agent runs, as far as commands need to know it."""
 
     needs_text: bool
@@ -69,7 +69,7 @@ class Agent:
     """The agent with each other model that people can choose, by the model's name."""
     reads_only: Callable[[str], bool] = lambda _tool: False
     """Whether the tool of that name is known to change nothing."""
-    workflow: AgentWorkflow | None = None
+    workflow: WorkflowFacts | None = None
     """None for an agent whose graph is no workflow document."""
 
     def using(self, model: str) -> Agent:

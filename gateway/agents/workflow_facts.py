@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from gateway.agents.agent_book import AgentWorkflow, ShownRun
+from gateway.agents.agent_book import ShownRun, WorkflowFacts
 from pipeline.graph.run.records import RawRecord
 from pipeline.playbooks.public_run import RunDocument, needs_message, public_run
 
 _ASKS: Final = ("wait_input", "node_waiting")
 
 
-def workflow_facts(document: RunDocument) -> AgentWorkflow:
+def workflow_facts(document: RunDocument) -> WorkflowFacts:
     """The facts about a workflow or a playbook."""
-    return AgentWorkflow(needs_text=needs_message(document), shown=partial(_shown, document))
+    return WorkflowFacts(needs_text=needs_message(document), shown=partial(_shown, document))
 
 
 def _shown(document: RunDocument, records: Sequence[RawRecord]) -> ShownRun:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from gateway.agents.agent_book import Agent, AgentBook, AgentModels, AgentWorkflow
+from gateway.agents.agent_book import Agent, AgentBook, AgentModels, WorkflowFacts
 from gateway.agents.documents import AgentDocuments
 from gateway.agents.routes import AgentRoutes
 from gateway.app.attachments import build_attachments
@@ -128,7 +128,7 @@ def _with_model(
     graph: GraphSpec[RunContext],
     tools: AgentTools,
     speech_to_text: SpeechToText,
-    workflow: AgentWorkflow | None = None,
+    workflow: WorkflowFacts | None = None,
 ) -> Agent:
     """The agent with the model of `settings`. Its sub-agents keep the model of the agent."""
     llm = base.models.main(settings)
@@ -167,7 +167,7 @@ def _with_model(
     )
 
 
-def _workflow(documents: AgentDocuments, name: str) -> AgentWorkflow | None:
+def _workflow(documents: AgentDocuments, name: str) -> WorkflowFacts | None:
     """What commands know about the agent's workflow; None for an agent without one."""
     found = documents.runs.get(name)
     if found is None:

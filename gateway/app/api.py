@@ -11,7 +11,7 @@ from functools import partial
 from aiohttp import web
 
 from adapters.api.adapter import ApiAdapter
-from adapters.api.settings import ApiSettings, Token, Webhook
+from adapters.api.settings import ApiOptions, Token, Webhook
 from adapters.api.templates import ApiTemplate
 from adapters.web.attempts import WrongTokens
 from adapters.web.security import security_headers
@@ -56,7 +56,7 @@ def build_api(
     descriptions = {name: profile.description for name, profile in settings.agents.items()}
     runs = PublicRuns(store, clock, documents.runs, descriptions)
     wrong = WrongTokens(clock, "api", partial(telemetry.wrong_token, "api"), wrong_elsewhere)
-    given = ApiSettings(
+    given = ApiOptions(
         tokens={
             name: Token(
                 name=name,

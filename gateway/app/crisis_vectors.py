@@ -10,8 +10,8 @@ from pipeline.safety.vector_judge import SAMPLE, VectorJudge
 
 
 def build_vector_judge(settings: Settings, clock: Clock) -> VectorJudge | None:
-    """The judge for all agents of the gateway; None where vectors are off. Starts nothing. Raises BadWeights
-    for a damaged file."""
+    """The judge for all agents of the gateway; None where vectors are off. Starts nothing. Raises
+    BadCrisisWeights for a damaged file."""
     return None if settings.safety.vectors == "none" else VectorJudge(crisis_embedder(clock), clock)
 
 

@@ -31,8 +31,8 @@ _EXPIRE_EVERY_S = 300.0
 
 
 class PageMedia:
-    """The `adapters.web.media.Media` of a gateway: new files go into `blobs` if `in_store`, else into the
-    `folder`."""
+    """The `adapters.web.media.UploadStore` of a gateway: new files go into `blobs` if `in_store`, else into
+    the `folder`."""
 
     def __init__(self, folder: MediaInbox, blobs: BlobBook, clock: Clock, *, in_store: bool) -> None:
         self._folder = folder
@@ -41,14 +41,14 @@ class PageMedia:
         self._in_store = in_store
 
     async def receive(self, chunks: AsyncIterator[bytes], *, chat: str, max_bytes: int) -> tuple[str, int]:
-        """See `Media.receive`."""
+        """See `UploadStore.receive`."""
         if not self._in_store:
             return await self._folder.receive(chunks, chat=chat, max_bytes=max_bytes)
         handle = f"u_{secrets.token_hex(16)}"
         return handle, await self._put(upload_name(chat, handle), chunks, chat, max_bytes, _WAITING_S)
 
     async def store(self, content: bytes, *, mime: str, chat: str) -> MediaRef:
-        """See `Media.store`."""
+        """See `UploadStore.store`."""
         if not self._in_store:
             return await self._folder.store(content, mime=mime, chat=chat)
         name = f"v_{secrets.token_hex(16)}"
@@ -56,7 +56,7 @@ class PageMedia:
         return MediaRef(channel=CHANNEL, handle=name, mime=mime, size=len(content))
 
     async def claim(self, names: Iterable[str]) -> None:
-        """See `Media.claim`."""
+        """See `UploadStore.claim`."""
         named = list(names)
         if not self._in_store or not named:
             return await self._folder.claim(named)
@@ -67,7 +67,7 @@ class PageMedia:
             _log.warning("uploads are kept for an hour only", extra={"reason": str(error)})
 
     async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
-        """See `Media.download`."""
+        """See `UploadStore.download`."""
         if not self._in_store:
             try:
                 return await self._folder.download(ref, max_bytes=max_bytes)
@@ -85,19 +85,19 @@ class PageMedia:
             raise MediaUnavailable("It cannot be read now; please send it again later.") from error
 
     async def discard(self, ref: MediaRef) -> None:
-        """See `Media.discard`."""
+        """See `UploadStore.discard`."""
         await self._folder.discard(ref)
         if self._in_store:
             await self._blobs.delete((ref.handle,))
 
     async def discard_waiting(self, chats: str) -> None:
-        """See `Media.discard_waiting`. In the store those whose message has come go too."""
+        """See `UploadStore.discard_waiting`. In the store those whose message has come go too."""
         await self._folder.discard_waiting(chats)
         await self._blobs.delete_of(thread_of(f"{chats}x").encode().removesuffix("x"))
 
     async def sweep(self, keep: Collection[str]) -> int:
-        """See `Media.sweep`. In the store only those go whose time is over: others may belong to another
-        process."""
+        """See `UploadStore.sweep`. In the store only those go whose time is over: others may belong to
+        another process."""
         return await self._folder.sweep(keep) + await self._blobs.expire()
 
     async def expire(self) -> None:

@@ -15,7 +15,7 @@ from adapters.channel import Channel, RateLimits, Timeline
 from gateway.access.policy import AccessRule
 from gateway.app.plugin_channels import build_adapter, identity_of
 from gateway.config import SecretRef, Settings
-from gateway.config.channels import ChannelAccount, DiscordSection, SlackSection, TelegramSection
+from gateway.config.channels import ChannelAccount, DiscordSettings, SlackSettings, TelegramSettings
 from gateway.config.posting import PostingSettings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
@@ -81,11 +81,11 @@ def posting_channels(settings: Settings, timeline: Timeline, clock: Clock) -> li
     built = []
     for account in settings.channels.accounts():
         match account.settings:
-            case TelegramSection(active=True) as section:
+            case TelegramSettings(active=True) as section:
                 built.append(_telegram(section, account.path, clock))
-            case SlackSection(active=True) as section:
+            case SlackSettings(active=True) as section:
                 built.append(_slack(section, account.path, clock))
-            case DiscordSection(active=True) as section:
+            case DiscordSettings(active=True) as section:
                 built.append(_discord(section, account.path, timeline, clock))
     return built
 
@@ -104,14 +104,14 @@ def access_rule(settings: PostingSettings) -> AccessRule:
     )
 
 
-def _telegram(settings: TelegramSection, path: str, clock: Clock) -> BuiltChannel:
+def _telegram(settings: TelegramSettings, path: str, clock: Clock) -> BuiltChannel:
     from adapters.telegram import adapter as telegram  # noqa: PLC0415 - an SDK is loaded where it is used
     from adapters.telegram import rate_limits  # noqa: PLC0415 - as above
     from adapters.telegram import settings as wanted  # noqa: PLC0415 - as above
 
     token = _reader(settings.token, f"{path}.token")
     made = telegram.TelegramAdapter(
-        wanted.TelegramSettings(
+        wanted.TelegramOptions(
             token=token,
             account=settings.account,
             api_base=settings.api_base,
@@ -135,14 +135,14 @@ def _telegram(settings: TelegramSection, path: str, clock: Clock) -> BuiltChanne
     )
 
 
-def _slack(settings: SlackSection, path: str, clock: Clock) -> BuiltChannel:
+def _slack(settings: SlackSettings, path: str, clock: Clock) -> BuiltChannel:
     from adapters.slack import adapter as slack  # noqa: PLC0415 - an SDK is loaded where it is used
     from adapters.slack import rate_limits  # noqa: PLC0415 - as above
     from adapters.slack import settings as wanted  # noqa: PLC0415 - as above
 
     token = _reader(settings.bot_token, f"{path}.bot_token")
     made = slack.SlackAdapter(
-        wanted.SlackSettings(
+        wanted.SlackOptions(
             bot_token=token,
             app_token=_optional(settings.app_token),
             signing_secret=_optional(settings.signing_secret),
@@ -165,7 +165,7 @@ def _slack(settings: SlackSection, path: str, clock: Clock) -> BuiltChannel:
     )
 
 
-def _discord(settings: DiscordSection, path: str, timeline: Timeline, clock: Clock) -> BuiltChannel:
+def _discord(settings: DiscordSettings, path: str, timeline: Timeline, clock: Clock) -> BuiltChannel:
     from adapters.discord import adapter as discord  # noqa: PLC0415 - an SDK is loaded where it is used
     from adapters.discord import rate_limits  # noqa: PLC0415 - as above
     from adapters.discord import settings as wanted  # noqa: PLC0415 - as above
@@ -173,7 +173,7 @@ def _discord(settings: DiscordSection, path: str, timeline: Timeline, clock: Clo
     token = _reader(settings.token, f"{path}.token")
     rule = access_rule(settings)
     made = discord.DiscordAdapter(
-        wanted.DiscordSettings(
+        wanted.DiscordOptions(
             token=token,
             account=settings.account,
             api_base=settings.api_base,

@@ -14,7 +14,7 @@ from pipeline.domain.clock import Clock
 from pipeline.memory.local_embedder import is_installed
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets
-from pipeline.safety.classifier import ModelClassifier
+from pipeline.safety.classifier import CrisisClassifier
 from pipeline.safety.crisis_gate import CrisisGate
 from pipeline.safety.danger_model import shipped_model
 from pipeline.safety.ladder import assess
@@ -23,10 +23,10 @@ from pipeline.safety.vector_judge import VectorJudge
 
 
 def build_crisis_gate(
-    settings: Settings, classifier: ModelClassifier | None = None, vectors: VectorJudge | None = None
+    settings: Settings, classifier: CrisisClassifier | None = None, vectors: VectorJudge | None = None
 ) -> CrisisGate | None:
     """The gate of the agent with these settings; None if the agent is exempt. Raises ConfigurationError for a
-    bad file of resources, and BadWeights for a damaged model."""
+    bad file of resources, and BadCrisisWeights for a damaged model."""
     if settings.safety.gate == "off":
         return None
     shipped_model()
@@ -54,13 +54,13 @@ def agents_crisis_gate(settings: Settings, base: Foundation, budgets: Budgets) -
 
 def build_classifier(
     settings: Settings, models: ModelClients, clock: Clock, budgets: Budgets, redactor: Redactor
-) -> ModelClassifier | None:
+) -> CrisisClassifier | None:
     """The crisis classifier of the agent with these settings; None if it has none."""
     llm, timeout_s = models.classifier(settings), settings.safety.classifier_timeout_s
     if llm is None:
         return None
     model = ClassifierClient(llm, budgets, timeout_s=timeout_s)
-    return ModelClassifier(model=model, clock=clock, timeout_s=timeout_s, redact=redactor.text)
+    return CrisisClassifier(model=model, clock=clock, timeout_s=timeout_s, redact=redactor.text)
 
 
 def exempt_agents(settings: Settings) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from pipeline.domain.frozen import dataclass
 from voice.audio.decoder_client import Decoder
 from voice.endpointing.flush_policy import FlushSettings
 from voice.errors import TranscriberUnavailable, VoiceError
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.streaming.vad_client import VadClient
 from voice.synthesis.piper_client import PiperSpeaker, voices_in
 from voice.synthesis.synthesizer import SpeechSynthesizer
@@ -183,10 +183,10 @@ def build_read_aloud(
     return ReadAloudParts(speaker=speaker, reader=AnswerReader(speaker, download), download=download)
 
 
-def voice_settings(settings: Settings) -> VoiceSettings:
+def voice_settings(settings: Settings) -> TranscriptionSettings:
     """The settings of the `voice` package."""
     wanted = settings.voice
-    return VoiceSettings(
+    return TranscriptionSettings(
         model_dir=settings.voice_model_path,
         max_bytes=wanted.max_bytes,
         max_seconds=wanted.max_seconds,

@@ -16,7 +16,7 @@ from adapters.web.adapter import WebAdapter
 from adapters.web.inbound import OWNER, author_of
 from adapters.web.media import MediaInbox
 from adapters.web.security import token_matches
-from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
+from adapters.web.settings import ACCOUNT, CHANNEL, WebOptions
 from adapters.web.text_tables import AddedTables, added_tables
 from gateway.app.page_media import PageMedia
 from gateway.attachments.intake import Downloads
@@ -124,7 +124,7 @@ def make_page(
     added = _added_languages(settings)
     for mistake in (*added.mistakes, *added.missing):
         _log.warning("the page's languages: %s", mistake)
-    wanted = WebSettings(
+    wanted = WebOptions(
         bot_name=settings.bot.name,
         token_check=token_check,
         allowed_hosts=addresses.hosts,

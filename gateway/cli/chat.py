@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from adapters.channel import Timeline
-from adapters.console.adapter import THREAD, ConsoleAdapter, ConsoleSettings
+from adapters.console.adapter import THREAD, ConsoleAdapter, ConsoleOptions
 from adapters.console.stdin import read_lines
 from gateway.app.bootstrap import Extras, build
 from gateway.cli.attached_chat import Attachment
@@ -67,7 +67,7 @@ async def _chat(
 
     def make(timeline: Timeline) -> ConsoleAdapter:
         nonlocal console
-        named = ConsoleSettings(bot_name=settings.bot.name, where=partial(_stored_at, settings))
+        named = ConsoleOptions(bot_name=settings.bot.name, where=partial(_stored_at, settings))
         console = _console(timeline, named, sent, only)
         return console
 
@@ -100,7 +100,7 @@ async def _chat_beside(page: str, settings: Settings, sent: NamedFiles) -> int:
     interrupted = _on_interrupt()
     tasks = Supervisor()
     async with Attachment(page, access_token(settings)) as attached:
-        settled = ConsoleSettings(
+        settled = ConsoleOptions(
             bot_name=attached.bot_name, text_chars=attached.text_chars, where=attached.link_to
         )
         console = _console(attached, settled, sent)
@@ -118,7 +118,7 @@ async def _chat_beside(page: str, settings: Settings, sent: NamedFiles) -> int:
 
 
 def _console(
-    timeline: Timeline, settings: ConsoleSettings, sent: NamedFiles, only: str | None = None
+    timeline: Timeline, settings: ConsoleOptions, sent: NamedFiles, only: str | None = None
 ) -> ConsoleAdapter:
     """The console channel on this process's input and output, with an editor if both are a terminal."""
     clock = SystemClock()

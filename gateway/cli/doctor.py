@@ -12,7 +12,7 @@ from pathlib import Path
 from adapters.api.adapter import GUARANTEE
 from adapters.api.run_ids import CHANNEL
 from adapters.channel import Channel
-from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
+from adapters.console.adapter import ConsoleAdapter, ConsoleOptions
 from gateway.app.bus import bus_state
 from gateway.app.crisis_vectors import vectors_state
 from gateway.app.llm import ModelClients
@@ -142,7 +142,7 @@ def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
     if page.adapter:
         adapters.insert(0, page.adapter)
     if settings.channels.console.enabled:
-        adapters.append(ConsoleAdapter(ConsoleSettings(), timeline, clock, lines=None, write=lambda _: None))
+        adapters.append(ConsoleAdapter(ConsoleOptions(), timeline, clock, lines=None, write=lambda _: None))
     found = [(adapter.name, adapter.capabilities.guarantee) for adapter in adapters]
     return [*found, (CHANNEL, GUARANTEE)] if settings.api.enabled else found
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from gateway.agents.agent_book import AgentWorkflow
+from gateway.agents.agent_book import WorkflowFacts
 from gateway.agents.workflow_facts import workflow_facts
 from gateway.app.store import saved_graphs
 from gateway.cli.graph import write_out
@@ -41,7 +41,7 @@ def workflow_runs(settings: Settings, graphs: Sequence[str]) -> int:
     return 0
 
 
-def _line(place: RunPlace, records: list[RawRecord], workflows: Mapping[str, AgentWorkflow]) -> str:
+def _line(place: RunPlace, records: list[RawRecord], workflows: Mapping[str, WorkflowFacts]) -> str:
     """One run; empty for one of another graph."""
     try:
         name = head_of(records)["graph"]

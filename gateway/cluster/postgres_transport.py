@@ -57,14 +57,14 @@ class PostgresConnection:
         connection.add_termination_listener(self._lost)
 
     async def listen(self, topic: str) -> None:
-        """See `Connection.listen`."""
+        """See `TransportConnection.listen`."""
         try:
             await self._connection.add_listener(_channel(topic), self._notified)
         except _FAILURES as error:
             raise unreachable(error) from error
 
     async def send(self, messages: Sequence[tuple[str, str]]) -> None:
-        """See `Connection.send`."""
+        """See `TransportConnection.send`."""
         parts = [(_channel(topic), part) for topic, text in messages for part in self._parts(text)]
         if not parts:
             return
@@ -76,14 +76,14 @@ class PostgresConnection:
             raise unreachable(error) from error
 
     async def receive(self) -> str:
-        """See `Connection.receive`."""
+        """See `TransportConnection.receive`."""
         text = await self._arrived.get()
         if text is None:
             raise TransportError("has closed the connection")
         return text
 
     async def close(self) -> None:
-        """See `Connection.close`."""
+        """See `TransportConnection.close`."""
         self._connection.remove_termination_listener(self._lost)
         self._connection.terminate()
 

@@ -51,7 +51,7 @@ class RedisConnection:
         self._reading: asyncio.Lock = asyncio.Lock()
 
     async def listen(self, topic: str) -> None:
-        """See `Connection.listen`."""
+        """See `TransportConnection.listen`."""
         channel = _PREFIX + topic
         confirmed = self._subscribed[channel] = asyncio.get_running_loop().create_future()
         try:
@@ -66,7 +66,7 @@ class RedisConnection:
             raise unreachable(error) from error
 
     async def send(self, messages: Sequence[tuple[str, str]]) -> None:
-        """See `Connection.send`."""
+        """See `TransportConnection.send`."""
         if not messages:
             return
         try:
@@ -78,7 +78,7 @@ class RedisConnection:
             raise unreachable(error) from error
 
     async def receive(self) -> str:
-        """See `Connection.receive`."""
+        """See `TransportConnection.receive`."""
         async with self._reading:
             try:
                 while (text := self._note(await self._next())) is None:
@@ -88,7 +88,7 @@ class RedisConnection:
         return text
 
     async def close(self) -> None:
-        """See `Connection.close`."""
+        """See `TransportConnection.close`."""
         for closing in (self._subscriptions.aclose(), self._client.aclose()):  # type: ignore[no-untyped-call]  # redis-py's stubs
             with suppress(*_FAILURES):
                 await closing

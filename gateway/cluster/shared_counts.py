@@ -38,7 +38,7 @@ class SharedCounts(Protocol):
         ...
 
 
-class InMemoryCounts:
+class LocalCounts:
     """Counts in a dictionary, which the processes of one test share by `beside`."""
 
     def __init__(self, clock: Clock) -> None:
@@ -46,9 +46,9 @@ class InMemoryCounts:
         self._kept: BoundedDict[str, list[tuple[float, object]]] = BoundedDict(10_000)
         self._own = object()
 
-    def beside(self) -> InMemoryCounts:
+    def beside(self) -> LocalCounts:
         """The counts as another process sees them."""
-        other = InMemoryCounts(self._clock)
+        other = LocalCounts(self._clock)
         other._kept = self._kept
         return other
 

@@ -119,7 +119,7 @@ class ApiWebhook(Section):
     )
 
 
-class ApiSection(Section):
+class ApiSettings(Section):
     """[api]: the HTTP API with which other programs run workflows."""
 
     enabled: bool = setting(default=False, description="Whether the API is served, below /api/.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from adapters.api.run_ids import CHANNEL
 from gateway.config.agent_settings import agent_settings
 from gateway.config.agents import DEFAULT_AGENT
-from gateway.config.api import EVERY_WORKFLOW, ApiSection
+from gateway.config.api import EVERY_WORKFLOW, ApiSettings
 from gateway.config.problems import Problem, SettingSource
 from gateway.config.secrets import SecretUnavailable
 from gateway.config.settings import Settings
@@ -61,7 +61,7 @@ def api_problems(
     return [*found, *_approvers(api, graphs, source_of), *(_shared(api) if secrets else ())]
 
 
-def _tokens(api: ApiSection, known: tuple[str, ...] | None, source_of: SourceOf) -> Iterator[Problem]:
+def _tokens(api: ApiSettings, known: tuple[str, ...] | None, source_of: SourceOf) -> Iterator[Problem]:
     for name, one in api.tokens.items():
         table = f"api.tokens.{name}"
         if one.token is None:
@@ -80,7 +80,7 @@ def _tokens(api: ApiSection, known: tuple[str, ...] | None, source_of: SourceOf)
                 yield _no_workflow(f"{table}.workflows", workflow, known, source_of)
 
 
-def _webhooks(api: ApiSection, known: tuple[str, ...] | None, source_of: SourceOf) -> Iterator[Problem]:
+def _webhooks(api: ApiSettings, known: tuple[str, ...] | None, source_of: SourceOf) -> Iterator[Problem]:
     for name, one in api.webhooks.items():
         table = f"api.webhooks.{name}"
         given = next((key for key in type(one).model_fields if _where(f"{table}.{key}", source_of)), "secret")
@@ -104,7 +104,7 @@ def _webhooks(api: ApiSection, known: tuple[str, ...] | None, source_of: SourceO
             yield Problem(path=f"{table}.token", what=what, fix=fix)
 
 
-def _approvers(api: ApiSection, graphs: Mapping[str, str], source_of: SourceOf) -> Iterator[Problem]:
+def _approvers(api: ApiSettings, graphs: Mapping[str, str], source_of: SourceOf) -> Iterator[Problem]:
     """Approvers of the API that no token is, or whose token may not answer: the run would wait for ever."""
     if not graphs:
         return
@@ -128,7 +128,7 @@ def _approvers(api: ApiSection, graphs: Mapping[str, str], source_of: SourceOf) 
                 yield Problem(path=graph, what=what, fix=fix)
 
 
-def _shared(api: ApiSection) -> Iterator[Problem]:
+def _shared(api: ApiSettings) -> Iterator[Problem]:
     """Tokens with the same value: who has one would be another."""
     users: dict[str, str] = {}
     for path, reference in api.secret_refs().items():

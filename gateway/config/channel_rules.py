@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
-from gateway.config.channels import ChannelAccount, SlackSection, TelegramSection
+from gateway.config.channels import ChannelAccount, SlackSettings, TelegramSettings
 from gateway.config.cross_checks import CrossCheck
 from gateway.config.platform_ids import person_of
 from gateway.config.settings import Settings
@@ -24,9 +24,9 @@ def channel_rules(settings: Settings) -> Iterator[CrossCheck]:
     accounts = settings.channels.accounts()
     for number, account in enumerate(accounts):
         path, section = account.path, account.settings
-        if isinstance(section, TelegramSection):
+        if isinstance(section, TelegramSettings):
             yield from _telegram_rules(path, section)
-        if isinstance(section, SlackSection):
+        if isinstance(section, SlackSettings):
             yield from _slack_rules(path, section)
         yield _off_without_needed(account)
         yield from _own_mistakes(account)
@@ -48,9 +48,9 @@ def _between(account: ChannelAccount, earlier: Sequence[ChannelAccount]) -> Iter
         fix="give each account of the channel its own name",
         caused_by="" if is_given else f"{path}.{section.needed()}",
     )
-    if isinstance(section, TelegramSection) and section.webhook_url is not None:
+    if isinstance(section, TelegramSettings) and section.webhook_url is not None:
         own = urlsplit(section.webhook_url).path
-        others = [one.settings for one in earlier if isinstance(one.settings, TelegramSection)]
+        others = [one.settings for one in earlier if isinstance(one.settings, TelegramSettings)]
         yield CrossCheck(
             path=f"{path}.webhook_url",
             reads=tuple(f"{other.path}.webhook_url" for other in (account, *earlier)),
@@ -106,11 +106,11 @@ def _first_given(account: ChannelAccount) -> str:
     return next((f"{account.path}.{name}" for name in names), "")
 
 
-def _wants_webhook(telegram: TelegramSection) -> bool:
+def _wants_webhook(telegram: TelegramSettings) -> bool:
     return telegram.active and telegram.mode == "webhook"
 
 
-def _webhook_host_is_foreign(settings: Settings, telegram: TelegramSection) -> bool:
+def _webhook_host_is_foreign(settings: Settings, telegram: TelegramSettings) -> bool:
     if not _wants_webhook(telegram) or telegram.webhook_url is None:
         return False
     address = urlsplit(telegram.webhook_url)
@@ -118,13 +118,13 @@ def _webhook_host_is_foreign(settings: Settings, telegram: TelegramSection) -> b
     return not is_loopback(address.hostname or "") and address.netloc not in ours
 
 
-def _webhook_port_is_closed(telegram: TelegramSection) -> bool:
+def _webhook_port_is_closed(telegram: TelegramSettings) -> bool:
     if not _wants_webhook(telegram) or telegram.webhook_url is None or telegram.api_base is not None:
         return False
     return (urlsplit(telegram.webhook_url).port or _TELEGRAM_PORTS[0]) not in _TELEGRAM_PORTS
 
 
-def _telegram_rules(path: str, section: TelegramSection) -> Iterator[CrossCheck]:
+def _telegram_rules(path: str, section: TelegramSettings) -> Iterator[CrossCheck]:
     yield CrossCheck(
         path=f"{path}.webhook_url",
         reads=(f"{path}.token", f"{path}.mode", f"{path}.webhook_url"),
@@ -158,7 +158,7 @@ def _telegram_rules(path: str, section: TelegramSection) -> Iterator[CrossCheck]
     )
 
 
-def _slack_rules(path: str, section: SlackSection) -> Iterator[CrossCheck]:
+def _slack_rules(path: str, section: SlackSettings) -> Iterator[CrossCheck]:
     yield CrossCheck(
         path=f"{path}.app_token",
         reads=(f"{path}.bot_token", f"{path}.mode", f"{path}.app_token"),

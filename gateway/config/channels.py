@@ -28,7 +28,7 @@ MORE = "_more"
 WEB_TOKEN_FILE = "web-token"  # noqa: S105 - a file name, not a token
 
 
-class WebSection(Section):
+class WebSettings(Section):
     """[channels.web]: the web page."""
 
     enabled: bool = setting(default=True, description="Whether the web page and its API are served.")
@@ -56,7 +56,7 @@ class WebSection(Section):
     )
 
 
-class ConsoleSection(Section):
+class ConsoleSettings(Section):
     """[channels.console]: the terminal."""
 
     enabled: bool = setting(
@@ -64,7 +64,7 @@ class ConsoleSection(Section):
     )
 
 
-class TelegramSection(PostingSettings):
+class TelegramSettings(PostingSettings):
     """[channels.telegram]: a Telegram bot; needs nothing but its token."""
 
     SECRETS = ("token", "webhook_secret")
@@ -101,7 +101,7 @@ class TelegramSection(PostingSettings):
     deny: tuple[Annotated[str, AfterValidator(TELEGRAM.check_person)], ...] = deny_setting("1009")
 
 
-class SlackSection(PostingSettings):
+class SlackSettings(PostingSettings):
     """[channels.slack]: a Slack app; needs its bot token and its app-level token."""
 
     SECRETS = ("bot_token", "app_token", "signing_secret")
@@ -133,7 +133,7 @@ class SlackSection(PostingSettings):
     deny: tuple[Annotated[str, AfterValidator(SLACK.check_person)], ...] = deny_setting("U012AB3CE")
 
 
-class DiscordSection(PostingSettings):
+class DiscordSettings(PostingSettings):
     """[channels.discord]: a Discord bot; needs nothing but its token."""
 
     SECRETS = ("token",)
@@ -190,15 +190,15 @@ class AddedChannel:
 class ChannelsSettings(Section):
     """[channels]: where people talk to the bot."""
 
-    web: WebSection = WebSection()
-    console: ConsoleSection = ConsoleSection()
-    telegram: TelegramSection = TelegramSection()
-    slack: SlackSection = SlackSection()
-    discord: DiscordSection = DiscordSection()
-    telegram_more: tuple[TelegramSection, ...] = Field(default=(), strict=False)
+    web: WebSettings = WebSettings()
+    console: ConsoleSettings = ConsoleSettings()
+    telegram: TelegramSettings = TelegramSettings()
+    slack: SlackSettings = SlackSettings()
+    discord: DiscordSettings = DiscordSettings()
+    telegram_more: tuple[TelegramSettings, ...] = Field(default=(), strict=False)
     """The second and further tables [[channels.telegram]]; the first is `telegram`."""
-    slack_more: tuple[SlackSection, ...] = Field(default=(), strict=False)
-    discord_more: tuple[DiscordSection, ...] = Field(default=(), strict=False)
+    slack_more: tuple[SlackSettings, ...] = Field(default=(), strict=False)
+    discord_more: tuple[DiscordSettings, ...] = Field(default=(), strict=False)
     plugged: Any = ()
     """`AddedChannel`s. No setting, and not checked by pydantic, which would rebuild the foreign settings."""
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 
 from gateway.config.agent import AgentSettings, BudgetSettings, LimitsSettings, ToolsSettings
 from gateway.config.agents import AgentProfile, ModelName, RouteSettings
-from gateway.config.api import ApiSection
+from gateway.config.api import ApiSettings
 from gateway.config.bot import BotSettings
 from gateway.config.bus import BusSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
@@ -33,7 +33,7 @@ from gateway.config.value_checks import (
     check_llm_model,
     check_origin,
 )
-from gateway.config.voice import VOICES_FOLDER, WHISPER_FOLDER, VoiceSection
+from gateway.config.voice import VOICES_FOLDER, WHISPER_FOLDER, VoiceSettings
 
 Origin = Annotated[str, AfterValidator(check_origin)]
 
@@ -303,7 +303,7 @@ class Settings(Section):
     models: ModelsSettings = ModelsSettings()
     server: ServerSettings = ServerSettings()
     llm: LlmSettings = LlmSettings()
-    voice: VoiceSection = VoiceSection()
+    voice: VoiceSettings = VoiceSettings()
     channels: ChannelsSettings = ChannelsSettings()
     turn: TurnSettings = TurnSettings()
     agent: AgentSettings = AgentSettings()
@@ -318,7 +318,7 @@ class Settings(Section):
     bus: BusSettings = BusSettings()
     cluster: ClusterSettings = ClusterSettings()
     log: LogSettings = LogSettings()
-    api: ApiSection = ApiSection()
+    api: ApiSettings = ApiSettings()
     agents: Mapping[str, AgentProfile] = {}
     """The further agents, by name."""
     routes: tuple[RouteSettings, ...] = Field(default=(), strict=False)

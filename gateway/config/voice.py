@@ -51,7 +51,7 @@ class VoiceRepliesSettings(Section):
     )
 
 
-class VoiceSection(Section):
+class VoiceSettings(Section):
     """[voice]: transcription."""
 
     enabled: bool = setting(default=True, description="Whether voice messages are transcribed.")

@@ -52,7 +52,7 @@ _NO_TALK = RoomTalk()
 
 
 class ChannelRooms:
-    """Implements the pipeline's `ChannelRooms` port over the channels. `rules` by (channel, account)."""
+    """Implements the pipeline's `Rooms` port over the channels. `rules` by (channel, account)."""
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from typing import Literal, NoReturn
 from gateway.runtime.due_work import DueWork
 from gateway.storage.copies import LOOK_S
 from gateway.storage.jobs import Job, JobBook, NewJob, SharedJobBook
+from pipeline.domain.background import Spawn
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.frozen import dataclass
@@ -30,9 +31,6 @@ _MARGIN_S = 60.0
 """How much longer than its time limit a job stays claimed, in seconds: for the record of its result."""
 _STORE_AGAIN_S = 5.0
 _ERROR_CHARS = 300
-
-Spawn = Callable[..., object]
-"""Starts a coroutine as a task of a given name, which ends with the gateway."""
 
 
 class JobImpossible(Exception):

@@ -25,7 +25,6 @@ from gateway.scheduling.first_checks import (
 from gateway.scheduling.heartbeat_document import TASKS, DocumentFile
 from gateway.scheduling.heartbeat_entries import failure_entry, heartbeat_entry
 from gateway.scheduling.heartbeat_log import HeartbeatLog
-from gateway.scheduling.jobs import Spawn
 from gateway.scheduling.watch_checks import Checked, WatchChecks, WatchFailed
 from gateway.scheduling.watch_records import NEVER, Watch
 from gateway.storage.heartbeats import (
@@ -37,6 +36,7 @@ from gateway.storage.heartbeats import (
 )
 from gateway.storage.jobs import NewJob
 from gateway.storage.ports import Store
+from pipeline.domain.background import Spawn
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey, heartbeat_thread

@@ -69,11 +69,11 @@ class VoiceDownload:
         for on_voice in waiting.values():
             await on_voice(words)
 
-    def update(self, name: str, source: str, done: int, total: int) -> None:  # noqa: ARG002 - see `Progress`
-        """Implements `Progress`: only the largest file counts."""
+    def update(self, name: str, source: str, done: int, total: int) -> None:  # noqa: ARG002 - see `DownloadProgress`
+        """Implements `DownloadProgress`: only the largest file counts."""
         if name == self._model.largest.name:
             self._done = done
 
     def note(self, text: str) -> None:
-        """Implements `Progress`."""
+        """Implements `DownloadProgress`."""
         _log.info("voice download", extra={"note": text})

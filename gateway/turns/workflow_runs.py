@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.agents.agent_book import AgentBook, ShownRun
-from gateway.agents.agent_book import AgentWorkflow as WorkflowFacts
+from gateway.agents.agent_book import AgentBook, ShownRun, WorkflowFacts
 from gateway.storage.codec import GATE, details_of
 from gateway.storage.inbox_items import asked_in, run_handle
 from gateway.storage.log_records import ErrorRecord, UserRecord, content_of

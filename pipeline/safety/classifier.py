@@ -89,7 +89,7 @@ class ClassifierModel(Protocol):
         ...
 
 
-class ModelClassifier:
+class CrisisClassifier:
     """Asks one model. `redact` removes secrets from what it is shown."""
 
     def __init__(

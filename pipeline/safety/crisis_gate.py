@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from pipeline.domain.frozen import dataclass
 from pipeline.safety.assessment import CLEAR, GATE_FAILED, NONE, CrisisAssessment
-from pipeline.safety.classifier import Asked, ModelClassifier, higher
+from pipeline.safety.classifier import Asked, CrisisClassifier, higher
 from pipeline.safety.ladder import EarlierEntry, assess
 from pipeline.safety.patterns import shipped_patterns
 from pipeline.safety.plain_words import plain_words
@@ -45,7 +45,7 @@ class CrisisGate:
         language: str = "",
         assess: Assess = assess,
         vectors: VectorJudge | None = None,
-        classifier: ModelClassifier | None = None,
+        classifier: CrisisClassifier | None = None,
     ) -> None:
         """`country`: the code of the one where people are who have named none; `language`: the agent's."""
         self._resources = resources

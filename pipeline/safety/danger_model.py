@@ -64,7 +64,7 @@ COMMON: Final = {
 concepts, as "the" is French tea."""
 
 
-class BadDangerModel(ParlourError):
+class BadCrisisWeights(ParlourError):
     """The file of weights cannot be used; the message names it and says why."""
 
     code = "bad_weights"
@@ -287,10 +287,10 @@ def to_bytes(rows: Sequence[Sequence[bytes]], header: Mapping[str, object]) -> b
 
 
 def from_bytes(data: bytes, name: str) -> DangerModel:
-    """The model in the bytes of the file `name`. Raises BadWeights."""
+    """The model in the bytes of the file `name`. Raises BadCrisisWeights."""
     line, _, body = data.removeprefix(MAGIC).partition(b"\n")
     size = QUESTIONS * sum(GROUPS.values())
-    damaged = BadDangerModel(f"{name} is damaged or no file of crisis weights; install the package again")
+    damaged = BadCrisisWeights(f"{name} is damaged or no file of crisis weights; install the package again")
     try:
         header = json.loads(line)
         scales = tuple(tuple(float(one) for one in row) for row in header["scales"])
@@ -303,7 +303,7 @@ def from_bytes(data: bytes, name: str) -> DangerModel:
     if len(body) != size or not len(scales) == len(biases) == QUESTIONS:
         raise damaged
     if concepts != concepts_hash():
-        raise BadDangerModel(
+        raise BadCrisisWeights(
             f"{name} was trained with another concepts.toml: train it with `python -m tools.crisis`"
         )
     view = memoryview(body).cast("b")
@@ -318,15 +318,15 @@ def from_bytes(data: bytes, name: str) -> DangerModel:
 
 @functools.cache
 def shipped_model() -> DangerModel:
-    """The model in the package, loaded once. Raises BadWeights."""
+    """The model in the package, loaded once. Raises BadCrisisWeights."""
     return from_bytes(read_weights(FILE), str(FILE))
 
 
 def read_weights(file: Path) -> bytes:
-    """The bytes of a file of the package. Raises BadWeights."""
+    """The bytes of a file of the package. Raises BadCrisisWeights."""
     try:
         return file.read_bytes()
     except OSError as failure:
-        raise BadDangerModel(
+        raise BadCrisisWeights(
             f"{file} cannot be read: {failure.strerror}; install the package again"
         ) from None

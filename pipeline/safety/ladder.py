@@ -56,7 +56,7 @@ _KEPT_CHARS: Final = 2_000
 _LAST_QUESTION: Final = re.compile(r"[^.!?\n]*\?[^?]*$")
 
 
-class ModelJudgement(NamedTuple):
+class DangerJudgement(NamedTuple):
     """What the model says of a message."""
 
     level: int
@@ -65,7 +65,7 @@ class ModelJudgement(NamedTuple):
     language: str
 
 
-_NOTHING: Final = ModelJudgement(NONE, 0.0, "")
+_NOTHING: Final = DangerJudgement(NONE, 0.0, "")
 
 
 class PersonWords(NamedTuple):
@@ -135,7 +135,7 @@ def left_open(text: str) -> tuple[str, Sequence[str]]:
 
 
 def _raised(
-    found: CrisisAssessment, own: ModelJudgement, before: Iterable[ModelJudgement]
+    found: CrisisAssessment, own: DangerJudgement, before: Iterable[DangerJudgement]
 ) -> CrisisAssessment:
     """The verdict `found` of the patterns, raised by what the model says of the message and of those before
     it. What is clear anywhere in the scope is imminent if the model finds that anywhere in it."""
@@ -242,14 +242,14 @@ def _of_family(level: int, family: Family, said: str) -> CrisisAssessment:
     )
 
 
-def _by_model(model: DangerModel, words: Sequence[str], *, only_named: bool) -> ModelJudgement:
+def _by_model(model: DangerModel, words: Sequence[str], *, only_named: bool) -> DangerJudgement:
     """What the model says of the words of one message."""
     if len(words) < _FEWEST_WORDS or (only_named and not shipped_concepts().names_danger(words)):
         return _NOTHING
     scores = model.score_words(words)
     level = level_of(scores, len(words))
     language = shipped_concepts().language_of(words) if level else ""
-    return ModelJudgement(level, scores.imminent, language)
+    return DangerJudgement(level, scores.imminent, language)
 
 
 def clear_at(words: int) -> float:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.domain.frozen import dataclass
 from pipeline.safety.assessment import CLEAR, IMMINENT, NONE
-from pipeline.safety.danger_model import QUESTIONS, BadDangerModel, Scores, read_weights
+from pipeline.safety.danger_model import QUESTIONS, BadCrisisWeights, Scores, read_weights
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,10 +112,10 @@ def to_bytes(parts: Sequence[npt.NDArray[np.float64]], header: Mapping[str, obje
 
 
 def from_bytes(data: bytes, name: str) -> VectorHead:
-    """The head in the bytes of the file `name`. Raises BadWeights."""
+    """The head in the bytes of the file `name`. Raises BadCrisisWeights."""
     import numpy as np  # noqa: PLC0415 - most gateways have no vectors
 
-    damaged = BadDangerModel(f"{name} is damaged or no file of crisis vectors; install the package again")
+    damaged = BadCrisisWeights(f"{name} is damaged or no file of crisis vectors; install the package again")
     line, _, body = data.removeprefix(MAGIC).partition(b"\n")
     if not data.startswith(MAGIC):
         raise damaged
@@ -136,5 +136,5 @@ def from_bytes(data: bytes, name: str) -> VectorHead:
 
 @functools.cache
 def shipped_head() -> VectorHead:
-    """The head in the package, loaded once. Raises BadWeights."""
+    """The head in the package, loaded once. Raises BadCrisisWeights."""
     return from_bytes(read_weights(FILE), str(FILE))

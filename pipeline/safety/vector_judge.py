@@ -85,7 +85,7 @@ class VectorJudge:
     def __init__(
         self, embedder: Embeds, clock: Clock, *, head: VectorHead | None = None, limit_s: float = LIMIT_S
     ) -> None:
-        """`head`: None for that of the package. Raises BadWeights for a damaged one."""
+        """`head`: None for that of the package. Raises BadCrisisWeights for a damaged one."""
         self._embedder = embedder
         self._clock = clock
         self._head = head or shipped_head()

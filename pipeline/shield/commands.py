@@ -1,8 +1,7 @@
 """Classify commands by their parsed argument lists: those that are known to change nothing, and all others.
 
 A command is never judged by its first word alone: `git log` reads, `git push --force` does not. What is not
-in the table below, with every one of its options, is not known to be harmless:
-`python -c` and `docker run` are not in it.
+in the table below, with every one of its options, is not known to be harmless: `python -c` and `docker run`.
 """
 
 from __future__ import annotations

@@ -239,7 +239,7 @@ class RegistryGate:
 
     async def _require_valid(self, action: Action, proposal: Proposal, verdict: Verdict | None) -> None:
         """Raise ExecutionStopped if an allowed action may not be executed any more. Called right before it
-        is."""
+        runs."""
         name = action.tool.name
         if verdict is None or not action.unchanged:
             raise ExecutionStopped("integrity", _CHANGED.format(name=name))

@@ -1,5 +1,4 @@
-"""Check a whole workflow: its start, its connections and their handles, its sub-agents, and whether it can
-run.
+"""Check a whole workflow: its start, its connections, their handles, its sub-agents, and whether it can run.
 
 Every mistake is reported, each at its node or connection. What has a mistake of form already is not compared
 further than its id and type allow.

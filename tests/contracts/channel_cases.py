@@ -14,11 +14,11 @@ from aiohttp.web import Application, AppRunner, RouteDef, SockSite
 
 from adapters.channel import RateLimits
 from adapters.discord.adapter import DiscordAdapter
-from adapters.discord.settings import DiscordSettings
+from adapters.discord.settings import DiscordOptions
 from adapters.slack.adapter import SlackAdapter
-from adapters.slack.settings import SlackSettings
+from adapters.slack.settings import SlackOptions
 from adapters.telegram.adapter import TelegramAdapter
-from adapters.telegram.settings import TelegramSettings
+from adapters.telegram.settings import TelegramOptions
 from parlour.testing.channel_case import ContractCase
 from parlour.testing.contract import Factory
 from parlour.testing.posting_case import PostingCase, running
@@ -148,7 +148,7 @@ async def memory(tmp_path: Path) -> AsyncIterator[ContractCase]:
 @asynccontextmanager
 async def telegram(tmp_path: Path) -> AsyncIterator[ContractCase]:
     async with FakeTelegram(lenient=True) as platform:
-        settings = TelegramSettings(token=lambda: platform.token, api_base=platform.api_base, poll_s=1)
+        settings = TelegramOptions(token=lambda: platform.token, api_base=platform.api_base, poll_s=1)
         adapter = TelegramAdapter(settings, SystemClock())
         async with running(lambda tasks: TelegramCase(platform, adapter, tasks)) as case:
             case.secrets = (platform.token,)
@@ -160,7 +160,7 @@ async def telegram_webhook(tmp_path: Path) -> AsyncIterator[ContractCase]:
     """Received by webhook, and with answers that are simply posted."""
     async with FakeTelegram(lenient=True) as platform:
         listener = socket.create_server(("127.0.0.1", 0))
-        settings = TelegramSettings(
+        settings = TelegramOptions(
             token=lambda: platform.token,
             api_base=platform.api_base,
             mode="webhook",
@@ -181,7 +181,7 @@ async def telegram_webhook(tmp_path: Path) -> AsyncIterator[ContractCase]:
 async def discord(tmp_path: Path) -> AsyncIterator[ContractCase]:
     async with FakeDiscord() as platform:
         platform.lenient = True
-        settings = DiscordSettings(
+        settings = DiscordOptions(
             token=lambda: platform.token, api_base=platform.api_base, gateway_url=platform.gateway_url
         )
         adapter = DiscordAdapter(settings, MemoryTimeline(), SystemClock())
@@ -194,7 +194,7 @@ async def discord(tmp_path: Path) -> AsyncIterator[ContractCase]:
 async def slack(tmp_path: Path) -> AsyncIterator[ContractCase]:
     async with FakeSlack() as platform:
         platform.lenient = True
-        settings = SlackSettings(
+        settings = SlackOptions(
             bot_token=lambda: platform.bot_token,
             app_token=lambda: platform.app_token,
             api_base=f"{platform.base}/api/",
@@ -211,7 +211,7 @@ async def slack_http(tmp_path: Path) -> AsyncIterator[ContractCase]:
     async with FakeSlack(http=True) as platform:
         platform.lenient = True
         listener = socket.create_server(("127.0.0.1", 0))
-        settings = SlackSettings(
+        settings = SlackOptions(
             bot_token=lambda: platform.bot_token,
             signing_secret=lambda: platform.signing_secret,
             mode="http",

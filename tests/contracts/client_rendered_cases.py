@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters.channel import OutboundReply, ShowingChannel
-from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
+from adapters.console.adapter import ConsoleAdapter, ConsoleOptions
 from parlour.testing.channel_case import ContractCase, WatchedInbox
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ApprovalRequired
@@ -199,7 +199,7 @@ class ConsoleCase(_ClientRenderedCase):
     def _made(self, **options: Any) -> ConsoleAdapter:
         # Interactive: a person does not wait for one answer before the next line. No prompt: only words
         # of the conversation are written.
-        settings = ConsoleSettings(prompt="")
+        settings = ConsoleOptions(prompt="")
         return ConsoleAdapter(
             settings, MemoryTimeline(), ManualClock(), write=self._written.append, **options
         )

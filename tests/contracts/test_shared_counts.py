@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cluster.redis_counts import RedisCounts
-from gateway.cluster.shared_counts import MOST_KEPT, InMemoryCounts, SharedCounts
+from gateway.cluster.shared_counts import MOST_KEPT, LocalCounts, SharedCounts
 from pipeline.domain.clock import ManualClock
 from tests.support.valkey import Valkey
 
@@ -21,7 +21,7 @@ Pair = tuple[SharedCounts, SharedCounts]
 async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Pair]:
     """The counts as two processes see them."""
     if request.param == "memory":
-        memory = InMemoryCounts(ManualClock())
+        memory = LocalCounts(ManualClock())
         yield memory, memory.beside()
         return
     async with Valkey(tmp_path) as server:

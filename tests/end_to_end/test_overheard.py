@@ -23,7 +23,7 @@ from pipeline.runtime.ports import PartialTranscription, TranscriptionQueued
 from tests.end_to_end.test_spoken import room_note
 from tests.support.harness import open_gateway
 from tests.support.posting_channel import MemoryPosts
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcription.cached_transcriber import CachedTranscriber
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 from voice.transcription.voice_note import VoiceIntake
@@ -74,7 +74,7 @@ async def test_what_may_not_be_for_the_bot_is_heard_without_a_memory() -> None:
     posts, store, clock = MemoryPosts(), MemoryStore(), SystemClock()
     await store.open()
     heard = ScriptedTranscriber.always("a secret recipe")
-    settings = VoiceSettings(model_dir=Path("/nowhere"))
+    settings = TranscriptionSettings(model_dir=Path("/nowhere"))
     cached = CachedTranscriber(heard, store.voices, clock, settings_key="test")
     transcriber = VoiceNoteTranscriber(
         channel_of=ChannelRegistry([posts]).of,

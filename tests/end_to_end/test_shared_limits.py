@@ -8,7 +8,7 @@ from pathlib import Path
 
 import aiohttp
 
-from gateway.cluster.shared_counts import InMemoryCounts
+from gateway.cluster.shared_counts import LocalCounts
 from pipeline.domain.clock import SystemClock
 from tests.support.cluster import cluster
 from tests.support.postgres_fixture import skips_without_postgres
@@ -21,7 +21,7 @@ async def test_the_next_holder_of_an_account_continues_its_counts(tmp_path: Path
     async with AsyncExitStack() as stack:
         # No time passes but what the second edge needs to get the account.
         gateways = Processes(folder=tmp_path, stack=stack, settings=("limits.messages_per_minute=3",))
-        gateways.counts = InMemoryCounts(gateways.clock)
+        gateways.counts = LocalCounts(gateways.clock)
         first, standby = await gateways.start("edge"), await gateways.start("edge")
         for number in range(2):
             assert (await _said(first, number)).startswith("accepted")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from adapters.channel import Timeline
-from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
+from adapters.console.adapter import ConsoleAdapter, ConsoleOptions
 from gateway.app.bootstrap import Extras, build
 from gateway.config import Secrets, load
 from pipeline.domain.clock import SystemClock
@@ -26,7 +26,7 @@ async def _talk(data: Path, *typed: str, graph: GraphSpec[RunContext] | None = N
             yield line
 
     def terminal(timeline: Timeline) -> ConsoleAdapter:
-        settings = ConsoleSettings(interactive=False)
+        settings = ConsoleOptions(interactive=False)
         return ConsoleAdapter(settings, timeline, SystemClock(), lines=lines(), write=printed.append)
 
     quiet = ("channels.web.enabled=false", "channels.console.enabled=true", "agent.titles=false")

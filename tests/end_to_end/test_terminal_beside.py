@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.console.adapter import OPERATOR, THREAD, ConsoleAdapter, ConsoleSettings
+from adapters.console.adapter import OPERATOR, THREAD, ConsoleAdapter, ConsoleOptions
 from gateway.cli.attached_chat import Attachment
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import SystemClock
@@ -43,7 +43,7 @@ async def _talk(
 ) -> str:
     """Type the lines into a separate terminal; what is in it at their end."""
     printed: list[str] = []
-    settings = ConsoleSettings(interactive=interactive, history_lines=10 if interactive else 0)
+    settings = ConsoleOptions(interactive=interactive, history_lines=10 if interactive else 0)
     async with Attachment(harness.gateway.url, _token(data)) as attached:
         once_open()
         console = ConsoleAdapter(
@@ -148,7 +148,7 @@ async def test_an_answer_that_a_closed_terminal_left_is_shown_by_the_next(tmp_pa
     async with open_gateway(tmp_path, *PAGE, llm=llm) as harness:
         async with Attachment(harness.gateway.url, _token(tmp_path)) as first, asyncio.TaskGroup() as group:
             console = ConsoleAdapter(
-                ConsoleSettings(interactive=False), first, SystemClock(), lines=_lines(), write=_nowhere
+                ConsoleOptions(interactive=False), first, SystemClock(), lines=_lines(), write=_nowhere
             )
             await console.run(first.accept)
             showing = group.create_task(first.show(console))
@@ -183,7 +183,7 @@ async def test_what_is_said_in_another_window_is_shown_once(tmp_path: Path) -> N
         Attachment(harness.gateway.url, _token(tmp_path)) as watching,
         asyncio.TaskGroup() as group,
     ):
-        settings = ConsoleSettings(interactive=True)
+        settings = ConsoleOptions(interactive=True)
         console = ConsoleAdapter(settings, watching, SystemClock(), lines=_lines(), write=write)
         await console.run(watching.accept)
         showing = group.create_task(watching.show(console))

@@ -21,7 +21,7 @@ from tests.support.web_client import WebChat
 from tests.voice.clips import CLIPS, samples_of
 from tests.voice.notes import note
 from tests.voice.sounds import music, pink_noise
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcription.whisper_transcriber import WhisperTranscriber
 from voice.wer import normalised_words, word_error_rate
 
@@ -53,7 +53,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
     models = require_models()
     folder = tmp_path_factory.mktemp("platforms")
     web = ("channels.web.enabled=true", f"server.port={free_port()}")
-    transcriber = WhisperTranscriber(VoiceSettings(model_dir=models / "whisper-base", workers=1))
+    transcriber = WhisperTranscriber(TranscriptionSettings(model_dir=models / "whisper-base", workers=1))
     async with open_all_platforms(
         folder, *web, transcriber=transcriber, file_reader=FakeFileReader()
     ) as place:

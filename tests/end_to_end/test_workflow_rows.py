@@ -1,5 +1,4 @@
-"""What a workflow's run is promised to do, each through a whole gateway: message in, answer and record
-out.
+"""What a run of a workflow does, each through a whole gateway: message in, answer and record out.
 
 Covers: pipeline/workflows/compiling.py, pipeline/workflows/steps.py, pipeline/workflows/run_record.py.
 """

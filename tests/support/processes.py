@@ -13,7 +13,7 @@ from gateway.access.policy import AccessRule
 from gateway.app.bootstrap import Extras, build
 from gateway.app.lifecycle import Gateway
 from gateway.cluster.remote import RemoteBus
-from gateway.cluster.shared_counts import InMemoryCounts
+from gateway.cluster.shared_counts import LocalCounts
 from gateway.config import Secrets, load
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.memory import MemoryStore
@@ -86,7 +86,7 @@ class Processes:
     hub: MemoryHub = field(default_factory=MemoryHub)
     clock: ManualClock = field(default_factory=ManualClock)
     settings: tuple[str, ...] = ()
-    counts: InMemoryCounts | None = None
+    counts: LocalCounts | None = None
     """Those of one process; each gets its own view."""
 
     async def start(

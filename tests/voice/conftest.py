@@ -9,22 +9,22 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcription.whisper_transcriber import WhisperTranscriber
 
 MODEL_DIR = Path(__file__).parents[2] / "models" / "whisper-base"
 
 
 @pytest.fixture(scope="session")
-def settings() -> VoiceSettings:
+def settings() -> TranscriptionSettings:
     """Settings with the real Whisper; fails, rather than skips, where it is not installed."""
     if not (MODEL_DIR / "model.bin").is_file():
         pytest.fail(f"the Whisper model is missing from {MODEL_DIR}: run `make models`", pytrace=False)
-    return VoiceSettings(model_dir=MODEL_DIR)
+    return TranscriptionSettings(model_dir=MODEL_DIR)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def transcriber(settings: VoiceSettings) -> AsyncIterator[WhisperTranscriber]:
+async def transcriber(settings: TranscriptionSettings) -> AsyncIterator[WhisperTranscriber]:
     """One for all modules that leave it as it is; `tests.support.scopes` names them. Their tests run on the
     session's event loop."""
     made = WhisperTranscriber(replace(settings, workers=1))

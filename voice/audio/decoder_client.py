@@ -23,7 +23,7 @@ from voice.errors import (
     TranscriberUnavailable,
     TranscriptionTimeout,
 )
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.workers.child import Child, OnLine, command
 from voice.workers.child_pool import ChildPool, PoolClosed
 from voice.workers.frames import BrokenFrame, WorkerFrame
@@ -56,7 +56,7 @@ class Decoder:
 
     def __init__(
         self,
-        settings: VoiceSettings,
+        settings: TranscriptionSettings,
         *,
         on_line: OnLine | None = None,
         deadline_s: float = _FILE_DEADLINE_S,
@@ -188,7 +188,7 @@ class _SegmentOutput:
             self._on_segment(segment)
 
 
-def _command(settings: VoiceSettings) -> tuple[str, ...]:
+def _command(settings: TranscriptionSettings) -> tuple[str, ...]:
     return command(
         "voice.audio.decoder_main",
         "--max-bytes", str(settings.max_bytes),

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 
 from voice.errors import TranscriberUnavailable, VoiceError
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.streaming.vad_protocol import probabilities_from_wire
 from voice.workers.child import Child, Dying, OnLine, command
 from voice.workers.frames import BrokenFrame, WorkerFrame
@@ -103,7 +103,7 @@ class VadClient:
     writes to stderr.
     """
 
-    def __init__(self, settings: VoiceSettings, *, on_line: OnLine | None = None) -> None:
+    def __init__(self, settings: TranscriptionSettings, *, on_line: OnLine | None = None) -> None:
         self._settings = settings
         self._on_line = on_line or _log_line
         self._starting = asyncio.Lock()

@@ -26,7 +26,7 @@ from voice.errors import (
     TranscriptionTimeout,
     VoiceError,
 )
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcriber import Waiting
 from voice.transcription.fair_queue import Ahead, FairQueue, Speed, WaitingSegment
 from voice.transcription.jobs import SegmentJob, TranscriptionJob, request_frame
@@ -72,7 +72,7 @@ class Pool:
 
     def __init__(
         self,
-        settings: VoiceSettings,
+        settings: TranscriptionSettings,
         command: Sequence[str],
         on_line: OnLine,
         *,

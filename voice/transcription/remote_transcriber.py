@@ -31,7 +31,7 @@ from voice.errors import (
     TranscriptionTimeout,
     VoiceError,
 )
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.text import joined
 from voice.transcriber import Growing, OnProgress, Recording
 from voice.transcript import SAMPLE_RATE, SpeechChunk, Transcript
@@ -82,7 +82,7 @@ class EndpointTranscriber:
         *,
         api_base: str | None,
         api_key: Callable[[], str] | None,
-        settings: VoiceSettings,
+        settings: TranscriptionSettings,
         decoder: SpeechDecoder,
     ) -> None:
         self._model = model

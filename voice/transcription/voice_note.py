@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from voice.audio.limits import check_size
 from voice.errors import NothingHeard
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.text import joined
 from voice.transcriber import Growing, OnProgress, Recording, Transcriber, Waiting
 from voice.transcript import Utterance, mean_confidence
@@ -21,7 +21,7 @@ _NOTHING_IN_THE_BEGINNING = (
 class VoiceIntake:
     """Transcribes voice notes. Holds no state; one serves every conversation."""
 
-    def __init__(self, transcriber: Transcriber, settings: VoiceSettings) -> None:
+    def __init__(self, transcriber: Transcriber, settings: TranscriptionSettings) -> None:
         self._transcriber = transcriber
         self._settings = settings
 

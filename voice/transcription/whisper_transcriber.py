@@ -11,7 +11,7 @@ import logging
 
 from voice.audio.decoder_client import Decoder
 from voice.audio.segments import Decoded, SpeechSegment
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcriber import OnProgress, Recording
 from voice.transcript import Transcript
 from voice.transcription.jobs import TranscriptionJob
@@ -34,7 +34,7 @@ class WhisperTranscriber:
     Belongs to the event loop it is first used on. `on_line` gets what the processes write to stderr.
     """
 
-    def __init__(self, settings: VoiceSettings, *, on_line: OnLine | None = None) -> None:
+    def __init__(self, settings: TranscriptionSettings, *, on_line: OnLine | None = None) -> None:
         self._settings = settings
         self._decoder = Decoder(settings, on_line=on_line or _log_line)
         self._pool = Pool(settings, _command(settings), on_line or _log_line)
@@ -100,7 +100,7 @@ class WhisperTranscriber:
         return decoded
 
 
-def _command(settings: VoiceSettings) -> tuple[str, ...]:
+def _command(settings: TranscriptionSettings) -> tuple[str, ...]:
     return command(
         "voice.transcription.recognizer_main",
         "--model-dir", str(settings.model_dir),

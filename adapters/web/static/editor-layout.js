@@ -1,5 +1,5 @@
 /**
- * Where the steps of a workflow without places are drawn, and the sizes by which they are drawn.
+ * Where the steps of a workflow without places are drawn, and their sizes.
  *
  * @module editor-layout
  */

@@ -128,7 +128,7 @@ export class StepList {
         draft.disconnect(at);
         this.editor.say(t('editor.disconnected', { exit: from, name: one.target }));
       });
-      return [el('li', {}, el('span', { class: 'wf-way' }, el('span', {}, from), ' → ', el('strong', { dir: 'auto' }, one.target)), remove)];
+      return [el('li', {}, el('span', { class: 'wf-exit-line' }, el('span', {}, from), ' → ', el('strong', { dir: 'auto' }, one.target)), remove)];
     });
     return el('div', { class: 'wf-exits' }, lines.length > 0 ? el('ul', {}, ...lines) : null, this.#connector(node));
   }

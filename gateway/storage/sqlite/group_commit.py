@@ -9,7 +9,7 @@ from pathlib import Path
 from gateway.storage.sqlite.connection import Synchronous, as_storage_error, open_writer
 from gateway.storage.sqlite.wal import WalMeter
 from gateway.storage.sqlite.wal_room import LogRoom
-from gateway.storage.sqlite.worker_thread import ThreadCall
+from gateway.storage.sqlite.worker_thread import DatabaseCall
 from pipeline.domain.errors import StorageError
 
 _log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class GroupCommit:
             self._room.open()
         return db
 
-    def run(self, db: sqlite3.Connection, calls: list[ThreadCall]) -> None:
+    def run(self, db: sqlite3.Connection, calls: list[DatabaseCall]) -> None:
         """One transaction over all `calls`."""
         try:
             db.execute("BEGIN IMMEDIATE")
@@ -93,7 +93,7 @@ class GroupCommit:
         self.forgot = True
         self.erasures += 1
 
-    def _run_alone(self, db: sqlite3.Connection, call: ThreadCall) -> None:
+    def _run_alone(self, db: sqlite3.Connection, call: DatabaseCall) -> None:
         # The only call of a transaction needs no savepoint: the transaction itself is rolled back.
         try:
             call.result = call.work(db)
@@ -102,7 +102,7 @@ class GroupCommit:
             if db.in_transaction:
                 db.execute("ROLLBACK")
 
-    def _run_apart(self, db: sqlite3.Connection, calls: list[ThreadCall]) -> None:
+    def _run_apart(self, db: sqlite3.Connection, calls: list[DatabaseCall]) -> None:
         """Begin again, with a savepoint for each call."""
         if db.in_transaction:
             db.execute("ROLLBACK")
@@ -110,7 +110,7 @@ class GroupCommit:
         for call in calls:
             self._run_beside_others(db, call)
 
-    def _run_beside_others(self, db: sqlite3.Connection, call: ThreadCall) -> None:
+    def _run_beside_others(self, db: sqlite3.Connection, call: DatabaseCall) -> None:
         db.execute("SAVEPOINT call")
         try:
             call.result = call.work(db)
@@ -129,7 +129,7 @@ class GroupCommit:
             return StorageError(f"a value cannot be stored: {error}")
         return error
 
-    def _make_new(self, db: sqlite3.Connection, calls: list[ThreadCall]) -> None:
+    def _make_new(self, db: sqlite3.Connection, calls: list[DatabaseCall]) -> None:
         """Copy all data into a new file in place of this one. If that fails, so do the calls, which are
         repeated."""
         self.compact, self.forgot = False, True
@@ -156,7 +156,7 @@ class GroupCommit:
         return not busy
 
 
-def _run_together(db: sqlite3.Connection, calls: list[ThreadCall]) -> bool:
+def _run_together(db: sqlite3.Connection, calls: list[DatabaseCall]) -> bool:
     """Run the calls one after the other; False once one fails, in which case none counts."""
     try:
         for call in calls:

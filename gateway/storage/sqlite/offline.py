@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gateway.storage.sqlite.connection import as_storage_error, open_beside
-from gateway.storage.sqlite.worker_thread import DatabaseThread, ThreadCall
+from gateway.storage.sqlite.worker_thread import DatabaseCall, DatabaseThread
 from pipeline.domain.errors import StorageError
 
 Book = TypeVar("Book")
@@ -46,7 +46,7 @@ class _Beside:
             )
         return open_beside(self._path)
 
-    def run(self, db: sqlite3.Connection, calls: list[ThreadCall]) -> None:
+    def run(self, db: sqlite3.Connection, calls: list[DatabaseCall]) -> None:
         for call in calls:
             try:
                 db.execute("BEGIN IMMEDIATE")

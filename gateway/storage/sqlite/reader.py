@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from gateway.storage.sqlite.connection import as_storage_error, open_reader
-from gateway.storage.sqlite.worker_thread import ThreadCall
+from gateway.storage.sqlite.worker_thread import DatabaseCall
 
 
 class ReadConnection:
@@ -19,7 +19,7 @@ class ReadConnection:
         """The one connection that reads."""
         return open_reader(self._path)
 
-    def run(self, db: sqlite3.Connection, calls: list[ThreadCall]) -> None:
+    def run(self, db: sqlite3.Connection, calls: list[DatabaseCall]) -> None:
         """Run each call separately; each one sees every commit from before it was submitted."""
         for call in calls:
             try:

@@ -27,7 +27,7 @@ are rarely so many."""
 
 
 @dataclass(slots=True, eq=False)
-class ThreadCall:
+class DatabaseCall:
     """One call, its outcome, and the future on the loop that receives it."""
 
     work: Work[Any]
@@ -39,7 +39,7 @@ class ThreadCall:
 class _Outcomes(NamedTuple):
     """Calls with their outcomes."""
 
-    calls: Sequence[ThreadCall]
+    calls: Sequence[DatabaseCall]
     ended: bool = False
     """The thread has ended."""
 
@@ -51,7 +51,7 @@ class DatabaseWork(Protocol):
         """Open the thread's connection. Raises StorageError."""
         ...
 
-    def run(self, db: sqlite3.Connection, calls: list[ThreadCall]) -> None:
+    def run(self, db: sqlite3.Connection, calls: list[DatabaseCall]) -> None:
         """Run the calls and set the outcome of each."""
         ...
 
@@ -79,8 +79,8 @@ class DatabaseThread:
         self._name = name
         self._work = work
         self._idle_after_s = idle_after_s
-        self._queue: queue.SimpleQueue[Sequence[ThreadCall] | None] = queue.SimpleQueue()
-        self._submitted: list[ThreadCall] = []
+        self._queue: queue.SimpleQueue[Sequence[DatabaseCall] | None] = queue.SimpleQueue()
+        self._submitted: list[DatabaseCall] = []
         """What is not handed over yet; used by the loop alone."""
         self._lone = 0
         """How many of the last batches, one after the other, were one call."""
@@ -95,7 +95,7 @@ class DatabaseThread:
         self._loop = asyncio.get_running_loop()
         self._results = LoopMailbox(self._loop, self._settle)
         self._stopped = self._loop.create_future()
-        ready = ThreadCall(work=_nothing, future=self._loop.create_future())
+        ready = DatabaseCall(work=_nothing, future=self._loop.create_future())
         # A daemon thread, because an interpreter that exits without `stop` must not wait for it; the file
         # survives that like a kill.
         threading.Thread(target=self._live, args=(ready,), name=self._name, daemon=True).start()
@@ -107,7 +107,7 @@ class DatabaseThread:
         if self._loop is None or not self._accepting:
             raise StorageError("the store is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        call = ThreadCall(work=work, future=future)
+        call = DatabaseCall(work=work, future=future)
         if self._lone >= _QUIET_AFTER and not self._submitted:
             self._queue.put((call,))
             return future
@@ -126,7 +126,7 @@ class DatabaseThread:
             await asyncio.shield(self._stopped)
 
     # -- in the database thread ---------------------------------------------------------------
-    def _live(self, ready: ThreadCall) -> None:
+    def _live(self, ready: DatabaseCall) -> None:
         try:
             db = self._work.connect()
         except Exception as error:  # noqa: BLE001 - passed to the caller of `start`
@@ -142,13 +142,13 @@ class DatabaseThread:
             db.close()
             self._post([], ended=True)
 
-    def _next_batch(self, db: sqlite3.Connection) -> list[ThreadCall]:
+    def _next_batch(self, db: sqlite3.Connection) -> list[DatabaseCall]:
         try:
             item = self._queue.get(timeout=self._idle_after_s)
         except queue.Empty:
             self._work.on_idle(db)
             item = self._queue.get()
-        batch: list[ThreadCall] = []
+        batch: list[DatabaseCall] = []
         while True:
             if item is None:
                 self._stopping = True
@@ -161,7 +161,7 @@ class DatabaseThread:
                 return batch
             item = self._queue.get_nowait()
 
-    def _run(self, db: sqlite3.Connection, batch: list[ThreadCall]) -> None:
+    def _run(self, db: sqlite3.Connection, batch: list[DatabaseCall]) -> None:
         if not batch:
             return
         try:
@@ -171,7 +171,7 @@ class DatabaseThread:
                 call.error = call.error or error
         self._post(batch)
 
-    def _post(self, batch: Sequence[ThreadCall], *, ended: bool = False) -> None:
+    def _post(self, batch: Sequence[DatabaseCall], *, ended: bool = False) -> None:
         assert self._results is not None  # noqa: S101 - `start` sets it before the thread exists
         if not self._results.put(_Outcomes(batch, ended)):
             # The loop was closed without `stop`.
@@ -199,7 +199,7 @@ class DatabaseThread:
         # Calls come only from the loop, so none can be queued between this line and the loop below.
         self._accepting = False
         self._hand_over()
-        left: list[ThreadCall] = []
+        left: list[DatabaseCall] = []
         while not self._queue.empty():
             left += self._queue.get_nowait() or ()
         for call in left:

@@ -48,7 +48,7 @@ class Absent(Exception):
 
 
 def compile_tree(node: ast.expr) -> Evaluator:
-    """The closure that evaluates `node`. Raises Refused for anything outside the language."""
+    """The closure that evaluates `node`. Raises ExpressionRefused for anything outside the language."""
     compiler = _COMPILERS.get(type(node))
     if compiler is None:
         raise _refused(node, _REFUSED.get(type(node), f"{type(node).__name__}"))

@@ -1,7 +1,7 @@
 """Validate a whole graph: report every mistake at once, each with its element and the remedy.
 
-These are mistakes too: duplicates, conditions that do not parse, terminals
-with edges, jumps to unknown nodes. It checks declarations only, never what a node does.
+Mistakes are also duplicates, conditions that do not parse, terminals with edges, and jumps to unknown nodes.
+It checks declarations only, never what a node does.
 """
 
 from __future__ import annotations

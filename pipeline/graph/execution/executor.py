@@ -57,7 +57,7 @@ class Executor(Generic[ContextT, StateT]):
         first_snapshot: int = FIRST_SNAPSHOT,
     ) -> None:
         """With a `phase_key`, the phase hook is called only while the state has that key. Without `details`,
-        listeners receive `NodeStarted`, `NodeCompleted` and `RunCompleted` only, and no other event is built.
+        listeners receive `NodeEntered`, `NodeLeft` and `RunCompleted` only, and no other event is built.
         `first_snapshot` is the number of records before the first snapshot; see `run.recorder`.
         """
         self._graph = graph

@@ -46,7 +46,7 @@ class Extraction:
     """Why there are these or none; begins with "skipped: " if nothing was looked for. Holds no words of a
     person."""
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
-    """By their keys: `extract_facts_…` and `semantic_…` of one extractor, `extract_procedural_…`
+    """By names: `extract_facts_…` and `semantic_…` of one extractor, `extract_procedural_…`
     and `procedural_…` of the other. They have none in common."""
 
     @property

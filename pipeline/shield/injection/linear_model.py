@@ -45,7 +45,7 @@ Weights = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
 
 
-class BadLinearModel(ParlourError):
+class BadInjectionModel(ParlourError):
     """The file of weights cannot be used; the message names it and says why."""
 
     code = "bad_weights"
@@ -189,9 +189,9 @@ def to_bytes(model: LinearModel, note: str) -> bytes:
 
 
 def from_bytes(data: bytes, name: str) -> LinearModel:
-    """The model in the bytes of the file `name`. Raises BadWeights."""
+    """The model in the bytes of the file `name`. Raises BadInjectionModel."""
     if not data.startswith(MAGIC):
-        raise BadLinearModel(
+        raise BadInjectionModel(
             f"{name} is not a file of injection weights: train it with `python -m tools.injection`"
         )
     line, found, body = data[len(MAGIC) :].partition(b"\n")
@@ -202,19 +202,19 @@ def from_bytes(data: bytes, name: str) -> LinearModel:
         version, buckets = header["features"], tuple(header["buckets"])
         lexicon, digest = header["lexicon"], header["sha256"]
     except (ValueError, KeyError, TypeError) as failure:
-        raise BadLinearModel(
+        raise BadInjectionModel(
             f"{name}: its header cannot be read ({failure}); install the package again"
         ) from None
     if not found or hashlib.sha256(body).hexdigest() != digest or len(body) != sum(buckets):
-        raise BadLinearModel(
+        raise BadInjectionModel(
             f"{name} is damaged: its weights do not have the hash in its header; install it again"
         )
     if version != VERSION or buckets != BUCKETS or len(scales) != len(BUCKETS):
-        raise BadLinearModel(
+        raise BadInjectionModel(
             f"{name} was trained for other features: train it with `python -m tools.injection`"
         )
     if lexicon != lexicon_hash():
-        raise BadLinearModel(
+        raise BadInjectionModel(
             f"{name} was trained with another lexicon.toml: train it with `python -m tools.injection`"
         )
     parts = np.split(np.frombuffer(body, np.int8), np.cumsum(BUCKETS)[:-1])
@@ -228,11 +228,11 @@ def from_bytes(data: bytes, name: str) -> LinearModel:
 
 
 def load_model(file: Path = FILE) -> LinearModel:
-    """The model in `file`. Raises BadWeights if it is missing, damaged or of another format."""
+    """The model in `file`. Raises BadInjectionModel if it is missing, damaged or of another format."""
     try:
         data = file.read_bytes()
     except OSError as failure:
-        raise BadLinearModel(
+        raise BadInjectionModel(
             f"{file} cannot be read: {failure.strerror}; install the package again"
         ) from None
     return from_bytes(data, str(file))
@@ -240,5 +240,5 @@ def load_model(file: Path = FILE) -> LinearModel:
 
 @functools.cache
 def shipped_model() -> LinearModel:
-    """The model in the package, loaded once. Raises BadWeights."""
+    """The model in the package, loaded once. Raises BadInjectionModel."""
     return load_model()

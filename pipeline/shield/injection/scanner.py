@@ -4,7 +4,7 @@ The interface for the gate:
 
     scanner = InjectionScanner()
     assessment = await scanner.assess(parts_of("http_request", payload))
-    assessment = await scanner.assess((Part(kind="text", text=page, where="result of fetch_page"),))
+    assessment = await scanner.assess((ScanPart(kind="text", text=page, where="result of fetch_page"),))
 
 Takes time in proportion to the text, of which a bounded part is examined.
 """
@@ -128,7 +128,7 @@ class InjectionScanner:
     """Examines parts. One instance serves every turn."""
 
     def __init__(self, classifier: Classifier | None = None) -> None:
-        """`classifier` is the shipped linear model if it is None. Raises BadWeights or BadRules if the
+        """`classifier` is the shipped linear model if it is None. Raises BadInjectionModel or BadRules if the
         package is damaged."""
         self._classifier: Classifier = shipped_model() if classifier is None else classifier
         self._model = self._classifier if isinstance(self._classifier, LinearModel) else None

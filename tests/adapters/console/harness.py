@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from adapters.channel import Acceptance, OutboundReply
-from adapters.console.adapter import THREAD, ConsoleAdapter, ConsoleSettings
+from adapters.console.adapter import THREAD, ConsoleAdapter, ConsoleOptions
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import (
     LlmToken,
@@ -42,7 +42,7 @@ class Bot:
     """The gateway behind the console: accepts, then answers each message in the same breath."""
 
     def __init__(self, terminal: Terminal, turn: Turn, **options: Any) -> None:
-        settings = ConsoleSettings(
+        settings = ConsoleOptions(
             interactive=options.pop("interactive", False),
             text_chars=100,
             settle_s=options.pop("settle_s", 5.0),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from adapters.channel import Acceptance, Outgoing, Receipt
 from adapters.discord.adapter import DiscordAdapter
 from adapters.discord.sdk import DiscordWebSocket, Route
-from adapters.discord.settings import DiscordSettings
+from adapters.discord.settings import DiscordOptions
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
@@ -107,7 +107,7 @@ def bot_for(
 ) -> Bot:
     """An adapter that is not running yet."""
     timeline = MemoryTimeline()
-    settings = DiscordSettings(
+    settings = DiscordOptions(
         token=lambda: fake.token if token is None else token,
         api_base=fake.api_base,
         gateway_url=fake.gateway_url,

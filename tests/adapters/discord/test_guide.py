@@ -12,7 +12,7 @@ from adapters.discord import adapter, backfill
 from adapters.discord.gateway import INTENTS
 from adapters.discord.outbound import TEXT_CHARS
 from adapters.discord.sdk import discord
-from adapters.discord.settings import DiscordSettings
+from adapters.discord.settings import DiscordOptions
 from adapters.discord.slash_commands import SLASH_COMMANDS
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS
 from pipeline.domain.commands import COMMAND_NAMES
@@ -77,7 +77,7 @@ def test_the_guide_names_every_slash_command_and_the_limits_of_the_code() -> Non
     assert f"{TEXT_CHARS:,} characters" in GUIDE
     assert (MAX_PARTS, "up to five messages" in GUIDE) == (5, True)
     assert f"`{FILE_NAME}`" in GUIDE
-    assert f"last {DiscordSettings(token=str).backfill_s / 3600:.0f} hours" in GUIDE.replace("\n", " ")
+    assert f"last {DiscordOptions(token=str).backfill_s / 3600:.0f} hours" in GUIDE.replace("\n", " ")
     assert f"{adapter._KNOWN_CHATS} most recent ones" in GUIDE
     assert f"{backfill._PAGE * backfill._PAGES:,} messages" in GUIDE
 

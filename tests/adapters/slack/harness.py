@@ -12,7 +12,7 @@ from aiohttp import web
 from adapters.channel import Acceptance, Outgoing
 from adapters.slack.adapter import SlackAdapter
 from adapters.slack.inbound import Bot
-from adapters.slack.settings import SlackSettings
+from adapters.slack.settings import SlackOptions
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
@@ -50,7 +50,7 @@ class Inbox:
         return [item.text for item in self.items if isinstance(item, InboundMessage)]
 
 
-def settings_for(slack: FakeSlack, **changes: Any) -> SlackSettings:
+def settings_for(slack: FakeSlack, **changes: Any) -> SlackOptions:
     values: dict[str, Any] = {
         "bot_token": lambda: slack.bot_token,
         "app_token": lambda: slack.app_token,
@@ -59,7 +59,7 @@ def settings_for(slack: FakeSlack, **changes: Any) -> SlackSettings:
         "api_base": f"{slack.base}/api/",
         "ping_s": 1.0,
     }
-    return SlackSettings(**{**values, **changes})
+    return SlackOptions(**{**values, **changes})
 
 
 class Running:

@@ -12,7 +12,7 @@ import yaml  # type: ignore[import-untyped]  # PyYAML ships no type information
 
 from adapters.slack.inbound import parse_event
 from adapters.slack.reaction_events import KINDS
-from adapters.slack.settings import SlackSettings
+from adapters.slack.settings import SlackOptions
 from gateway.cli.channel_checks import channel_findings
 from gateway.config import load
 from pipeline.domain.clock import SystemClock
@@ -118,7 +118,7 @@ def test_the_guide_and_the_manifest_name_the_route_and_every_scope_and_event(
     manifest: dict[str, Any],
 ) -> None:
     guide = (ROOT / "docs/guides/slack.md").read_text()
-    path = SlackSettings(bot_token=lambda: "", mode="http").path
+    path = SlackOptions(bot_token=lambda: "", mode="http").path
     assert f"https://bot.example.org{path}" in guide
     assert (ROOT / "adapters/slack/manifest.yaml").read_text().count(f"https://bot.example.org{path}") == 3
     for name in (*manifest["oauth_config"]["scopes"]["bot"], *EVENTS, *KINDS, "connections:write"):

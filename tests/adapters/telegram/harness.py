@@ -10,7 +10,7 @@ from typing import Any
 
 from adapters.channel import Acceptance
 from adapters.telegram.adapter import TelegramAdapter
-from adapters.telegram.settings import TelegramSettings
+from adapters.telegram.settings import TelegramOptions
 from pipeline.domain.clock import Clock, ManualClock, SystemClock
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Inbound, InboundMessage
@@ -64,8 +64,8 @@ class TelegramHarness:
         await self.fake.until(lambda: len(self.inbox.items) >= count)
 
 
-def settings_for(fake: FakeTelegram, **more: Any) -> TelegramSettings:
-    return TelegramSettings(token=lambda: fake.token, api_base=fake.api_base, **more)
+def settings_for(fake: FakeTelegram, **more: Any) -> TelegramOptions:
+    return TelegramOptions(token=lambda: fake.token, api_base=fake.api_base, **more)
 
 
 @contextlib.asynccontextmanager

@@ -12,9 +12,9 @@ import pytest
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS
 from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.rate_limits import DEFAULT_RATES
-from adapters.telegram.settings import TelegramSettings
+from adapters.telegram.settings import TelegramOptions
 from adapters.telegram.webhook import MAX_BODY
-from gateway.config.channels import TelegramSection as ConfigSection
+from gateway.config.channels import TelegramSettings as ConfigSection
 from pipeline.domain.clock import SystemClock
 
 ROOT = Path(__file__).parents[3]
@@ -66,7 +66,7 @@ def test_the_figures_are_the_codes() -> None:
 def test_the_promise_of_each_mode_is_the_one_that_the_doctor_prints(
     replies: Literal["post", "edit", "plain"],
 ) -> None:
-    settings = TelegramSettings(token=lambda: "", replies=replies)
+    settings = TelegramOptions(token=lambda: "", replies=replies)
     promise = TelegramAdapter(settings, SystemClock()).capabilities.guarantee
     first = promise.split(":")[0].lower()
     assert f'`"{replies}"`' in GUIDE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.telegram.adapter import TelegramAdapter
-from adapters.telegram.settings import TelegramSettings
+from adapters.telegram.settings import TelegramOptions
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import InboundMessage, MediaRef
 from tests.adapters.fakes import QuickClock
@@ -67,7 +67,7 @@ async def test_what_is_gone_or_of_another_channel_is_unavailable_in_words() -> N
 
 async def test_a_server_that_is_not_there_is_reported_without_the_token() -> None:
     token = "1:" + "x" * 35
-    settings = TelegramSettings(token=lambda: token, api_base="http://127.0.0.1:1")
+    settings = TelegramOptions(token=lambda: token, api_base="http://127.0.0.1:1")
     with pytest.raises(MediaUnavailable, match=r"from Telegram\. Please send it again later") as caught:
         await TelegramAdapter(settings, QuickClock()).download(ref("file"), max_bytes=100)
     assert "cannot be reached" in caught.value.detail

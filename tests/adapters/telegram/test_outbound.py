@@ -12,7 +12,7 @@ from adapters.formatting.overflow import MAX_PARTS
 from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.api import FloodWait
 from adapters.telegram.rate_limits import DEFAULT_RATES
-from adapters.telegram.settings import TelegramSettings
+from adapters.telegram.settings import TelegramOptions
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import ApprovalRequired
@@ -256,7 +256,7 @@ async def test_a_rotated_token_counts_at_the_next_call() -> None:
         place = fake.private_chat(fake.person("Ann"))
         current = "7770001:" + "o" * 35
         adapter = TelegramAdapter(
-            TelegramSettings(token=lambda: current, api_base=fake.api_base), SystemClock()
+            TelegramOptions(token=lambda: current, api_base=fake.api_base), SystemClock()
         )
         thread = ThreadKey(channel="telegram", account="main", chat=place.chat)
         (part,) = adapter.render(Outgoing(text="hello"))
@@ -268,7 +268,7 @@ async def test_a_rotated_token_counts_at_the_next_call() -> None:
 
 
 async def test_a_server_that_is_not_there_has_certainly_shown_nothing() -> None:
-    settings = TelegramSettings(token=lambda: "1:" + "x" * 35, api_base="http://127.0.0.1:1")
+    settings = TelegramOptions(token=lambda: "1:" + "x" * 35, api_base="http://127.0.0.1:1")
     adapter = TelegramAdapter(settings, SystemClock())
     (part,) = adapter.render(Outgoing(text="hello"))
     thread = ThreadKey(channel="telegram", account="main", chat="5")

@@ -11,7 +11,7 @@ import pytest
 
 from adapters.channel import Acceptance
 from adapters.telegram.adapter import TelegramAdapter
-from adapters.telegram.settings import TelegramSettings
+from adapters.telegram.settings import TelegramOptions
 from pipeline.domain.clock import ManualClock, SystemClock
 from pipeline.domain.commands import COMMAND_NAMES
 from pipeline.domain.errors import ConfigurationError, InvalidInput, StorageError
@@ -183,7 +183,7 @@ async def test_an_album_becomes_one_message() -> None:
 @pytest.mark.parametrize("token", ["", "nonsense", "123:short", "abc:" + "x" * 35])
 async def test_a_token_that_is_none_is_refused_without_a_call(token: str) -> None:
     async with FakeTelegram() as fake:
-        settings = TelegramSettings(token=lambda: token, api_base=fake.api_base)
+        settings = TelegramOptions(token=lambda: token, api_base=fake.api_base)
         with pytest.raises(ConfigurationError, match=r"channels\.telegram\.token"):
             await TelegramAdapter(settings, SystemClock()).run(lambda item: None)  # type: ignore[arg-type,return-value]  # never called
         assert fake.calls == []
@@ -194,7 +194,7 @@ async def test_a_refused_token_is_named_and_never_said(caplog: pytest.LogCapture
     async with running() as harness:
         wrong = "7770001:" + "w" * 35
         adapter = TelegramAdapter(
-            TelegramSettings(token=lambda: wrong, api_base=harness.fake.api_base), SystemClock()
+            TelegramOptions(token=lambda: wrong, api_base=harness.fake.api_base), SystemClock()
         )
         with pytest.raises(ConfigurationError, match="BotFather") as caught:
             await adapter.run(harness.inbox)
@@ -210,7 +210,7 @@ async def test_a_refused_token_is_named_and_never_said(caplog: pytest.LogCapture
 async def test_a_token_that_is_revoked_while_polling_ends_the_channel() -> None:
     async with FakeTelegram() as fake:
         token = fake.token
-        settings = TelegramSettings(token=lambda: token, api_base=fake.api_base)
+        settings = TelegramOptions(token=lambda: token, api_base=fake.api_base)
         adapter = TelegramAdapter(settings, SystemClock())
         async with asyncio.TaskGroup() as group:
             group.create_task(fake.until(lambda: fake.state.updates.polling)).add_done_callback(

@@ -13,7 +13,7 @@ from telegram.error import TelegramError
 
 from adapters.channel import Outgoing
 from adapters.telegram.api import TelegramApi
-from adapters.telegram.settings import TelegramSettings
+from adapters.telegram.settings import TelegramOptions
 from pipeline.domain.clock import ManualClock, SystemClock
 from pipeline.domain.messages import MediaRef
 from tests.adapters.telegram.harness import TelegramHarness, idle, turning
@@ -77,7 +77,7 @@ async def test_a_response_that_breaks_off_is_not_logged(caplog: pytest.LogCaptur
     app.router.add_route("*", "/{anything:.*}", broken_off)
     caplog.set_level(logging.DEBUG)
     async with TestServer(app) as server:
-        settings = TelegramSettings(token=lambda: "42:secret", api_base=str(server.make_url("")).rstrip("/"))
+        settings = TelegramOptions(token=lambda: "42:secret", api_base=str(server.make_url("")).rstrip("/"))
         with pytest.raises(TelegramError, match="Invalid server response"):
             await TelegramApi(settings, ManualClock()).call("getUpdates", {})
     assert "getUpdates" in caplog.text

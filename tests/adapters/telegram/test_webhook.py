@@ -16,7 +16,7 @@ from aiohttp import web
 
 from adapters.channel import Acceptance
 from adapters.telegram.adapter import TelegramAdapter
-from adapters.telegram.settings import TelegramSettings
+from adapters.telegram.settings import TelegramOptions
 from adapters.telegram.webhook import MAX_BODY, SECRET_HEADER
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ConfigurationError, StorageError
@@ -54,7 +54,7 @@ async def hooked(*, receiving: bool = True) -> AsyncIterator[Hooked]:
     url = f"http://127.0.0.1:{port}{PATH}"
     secrets, clock = [SECRET], ManualClock()
     async with FakeTelegram(lenient=True) as fake, aiohttp.ClientSession() as session:
-        settings = TelegramSettings(
+        settings = TelegramOptions(
             token=lambda: fake.token,
             api_base=fake.api_base,
             mode="webhook",
@@ -217,7 +217,7 @@ async def test_a_secret_that_protects_nothing_is_refused_at_the_start(secret: st
     async with FakeTelegram() as fake:
         settings: dict[str, Any] = {"mode": "webhook", "webhook_url": "https://bot.example/x"}
         adapter = TelegramAdapter(
-            TelegramSettings(
+            TelegramOptions(
                 token=lambda: fake.token, api_base=fake.api_base, webhook_secret=lambda: secret, **settings
             ),
             ManualClock(),
@@ -229,7 +229,7 @@ async def test_a_secret_that_protects_nothing_is_refused_at_the_start(secret: st
 
 async def test_an_address_that_telegram_refuses_is_named() -> None:
     async with FakeTelegram() as fake:
-        settings = TelegramSettings(
+        settings = TelegramOptions(
             token=lambda: fake.token,
             api_base=fake.api_base,
             mode="webhook",

@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from adapters.web.adapter import WebAdapter
 from adapters.web.file_links import FileAccess
 from adapters.web.security import token_matches
-from adapters.web.settings import WebSettings
+from adapters.web.settings import WebOptions
 from pipeline.domain.clock import ManualClock
 from tests.adapters.fakes import MemoryInbox, MemoryTimeline
 
@@ -45,7 +45,7 @@ class WebHarness:
         self.inbox = MemoryInbox()
         self.clock = ManualClock()
         self.server: TestServer | None = None
-        settings = WebSettings(
+        settings = WebOptions(
             bot_name="Parlour",
             token_check=lambda given: token_matches(given, TOKEN),
             allowed_hosts=lambda: {self.host},

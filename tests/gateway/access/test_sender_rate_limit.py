@@ -10,7 +10,7 @@ import pytest
 
 from gateway.access.policy import AccessRule
 from gateway.access.sender_rate_limit import RateLimit
-from gateway.cluster.shared_counts import InMemoryCounts
+from gateway.cluster.shared_counts import LocalCounts
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.messages import InboundMessage, MediaRef, SessionCommand
 from tests.gateway.inbox_harness import ANN, BOB, InboxHarness, open_inbox, place, press, text
@@ -132,7 +132,7 @@ async def test_a_voice_note_is_counted_before_it_is_fetched(tmp_path: Path) -> N
 
 async def test_what_other_processes_have_counted_counts_too() -> None:
     clock = ManualClock()
-    counts = InMemoryCounts(clock)
+    counts = LocalCounts(clock)
     here = RateLimit(3, clock, counts)
     for _ in range(2):
         await counts.beside().note("messages telegram main ann", window_s=60.0)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from adapters.web.attempts import WrongTokens
 from gateway.access.shared_attempts import SharedAttempts
-from gateway.cluster.shared_counts import InMemoryCounts
+from gateway.cluster.shared_counts import LocalCounts
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import ManualClock
 
 
 async def test_a_network_that_guessed_elsewhere_is_known_by_its_second_guess() -> None:
     clock, tasks = ManualClock(), Supervisor()
-    counts = InMemoryCounts(clock)
+    counts = LocalCounts(clock)
 
     def entrance() -> WrongTokens:
         shared = SharedAttempts(counts.beside(), clock, lambda work: tasks.spawn(work, name="attempts"))

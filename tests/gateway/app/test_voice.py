@@ -11,7 +11,7 @@ from gateway.app.voice import Voice, build_transcriber
 from gateway.config import load
 from tests.voice.clips import CLIPS, samples_of, wav
 from voice.errors import TranscriberUnavailable
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.streaming.vad_client import VadClient
 from voice.transcriber import Recording
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
@@ -23,7 +23,7 @@ class BrokenListener(VadClient):
 
 
 async def test_a_part_that_fails_to_end_keeps_no_other_alive(caplog: pytest.LogCaptureFixture) -> None:
-    listener = BrokenListener(VoiceSettings(model_dir=Path("/nowhere")))
+    listener = BrokenListener(TranscriptionSettings(model_dir=Path("/nowhere")))
     voice = Voice(transcriber=ScriptedTranscriber(), listener=listener, live=None, speaker=None)
     with caplog.at_level(logging.ERROR):
         await voice.close()

@@ -17,7 +17,7 @@ from pipeline.safety.danger_model import (
     FILE,
     MAGIC,
     QUESTIONS,
-    BadDangerModel,
+    BadCrisisWeights,
     from_bytes,
     shipped_concepts,
     shipped_model,
@@ -179,10 +179,10 @@ def test_a_line_without_a_level_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_damaged_file_is_named_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = FILE.read_bytes()
     for bad in (b"", data[:-1], data[:-1] + bytes([data[-1] ^ 1]), MAGIC + b"{}\n", b"x" + data):
-        with pytest.raises(BadDangerModel, match="weights is damaged or no file of crisis weights"):
+        with pytest.raises(BadCrisisWeights, match="weights is damaged or no file of crisis weights"):
             from_bytes(bad, "weights")
     monkeypatch.setattr(danger_model, "concepts_hash", lambda: "another")
-    with pytest.raises(BadDangerModel, match=r"was trained with another concepts\.toml"):
+    with pytest.raises(BadCrisisWeights, match=r"was trained with another concepts\.toml"):
         from_bytes(data, "weights")
 
 

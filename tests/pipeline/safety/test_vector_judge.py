@@ -19,7 +19,7 @@ from pipeline.domain.errors import ModelUnavailable
 from pipeline.memory.local_embedder import MODEL, is_installed
 from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.crisis_gate import CrisisGate, CrisisVerdict
-from pipeline.safety.danger_model import BadDangerModel, Scores
+from pipeline.safety.danger_model import BadCrisisWeights, Scores
 from pipeline.safety.ladder import EarlierEntry
 from pipeline.safety.resources import shipped_resources
 from pipeline.safety.vector_head import (
@@ -240,7 +240,7 @@ def test_a_damaged_file_is_refused() -> None:
     data = FILE.read_bytes()
     assert from_bytes(data, "a file").model.startswith(f"{MODEL}+")
     for bad in (b"", data[1:], data[:-2], data[:-1] + bytes([data[-1] ^ 1]), data[:200], b"\0" * 300):
-        with pytest.raises(BadDangerModel, match="a file is damaged"):
+        with pytest.raises(BadCrisisWeights, match="a file is damaged"):
             from_bytes(bad, "a file")
 
 

@@ -19,10 +19,10 @@ from tests.voice.clips import CLIPS, NOISE, NOTES, SPEECH, samples_of, wav
 from voice.audio.decoder_client import Decoder
 from voice.audio.segments import SpeechSegment
 from voice.errors import AudioRefused, TranscriberUnavailable, TranscriptionTimeout
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.workers.child import command
 
-SETTINGS = VoiceSettings(model_dir=Path("no-model-is-needed"))
+SETTINGS = TranscriptionSettings(model_dir=Path("no-model-is-needed"))
 
 
 @cache

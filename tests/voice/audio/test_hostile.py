@@ -16,9 +16,9 @@ from tests.voice.hostile import TEXTS, corpus
 from voice.audio.decoder_client import Decoder
 from voice.audio.segments import Decoded, SpeechSegment
 from voice.errors import AudioRefused
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 
-SETTINGS = VoiceSettings(
+SETTINGS = TranscriptionSettings(
     model_dir=Path("no-model-is-needed"),
     max_seconds=60.0,  # of speech: several pieces
     recycle_after=10_000,  # the same process takes all that harms it

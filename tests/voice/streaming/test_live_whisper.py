@@ -15,7 +15,7 @@ from pipeline.domain.clock import ManualClock
 from tests.voice.clips import CLIPS, samples_of
 from tests.voice.live_harness import Notes
 from voice.endpointing.stream_buffer import Flushed, StreamBufferManager
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.streaming.session import LiveListener
 from voice.streaming.vad_client import VadClient
 from voice.transcription.whisper_transcriber import WhisperTranscriber
@@ -48,7 +48,10 @@ class Watching(Notes):
 
 @asynccontextmanager
 async def open_microphone(
-    transcriber: WhisperTranscriber, settings: VoiceSettings, notes: Notes, flushed: asyncio.Queue[Flushed]
+    transcriber: WhisperTranscriber,
+    settings: TranscriptionSettings,
+    notes: Notes,
+    flushed: asyncio.Queue[Flushed],
 ) -> AsyncIterator[tuple[LiveListener, ManualClock, VadClient]]:
     clock, supervisor = ManualClock(), Supervisor()
     detector = VadClient(settings)
@@ -74,7 +77,7 @@ async def open_microphone(
 
 
 async def test_real_speech_becomes_a_message_by_its_silence_and_none_in_words_no_one_said(
-    transcriber: WhisperTranscriber, settings: VoiceSettings
+    transcriber: WhisperTranscriber, settings: TranscriptionSettings
 ) -> None:
     notes, flushed = Notes(), asyncio.Queue[Flushed]()
     async with open_microphone(transcriber, settings, notes, flushed) as (microphone, _, _):
@@ -93,7 +96,7 @@ async def test_real_speech_becomes_a_message_by_its_silence_and_none_in_words_no
 
 
 async def test_words_are_shown_while_they_are_said_and_outlive_the_detector(
-    transcriber: WhisperTranscriber, settings: VoiceSettings
+    transcriber: WhisperTranscriber, settings: TranscriptionSettings
 ) -> None:
     notes, flushed = Watching(), asyncio.Queue[Flushed]()
     async with open_microphone(transcriber, settings, notes, flushed) as (microphone, clock, detector):

@@ -15,10 +15,10 @@ import pytest
 from tests.voice.clips import CLIPS, samples_of
 from voice.audio.vad import FRAME, SileroModel, VoiceDetector
 from voice.errors import TranscriberUnavailable
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.streaming.vad_client import VadClient
 
-SETTINGS = VoiceSettings(model_dir=Path("no-model-is-needed"))
+SETTINGS = TranscriptionSettings(model_dir=Path("no-model-is-needed"))
 JFK = samples_of(CLIPS["jfk"])[: 9 * 32_000]
 FRAME_BYTES = 2 * FRAME
 

@@ -14,7 +14,7 @@ from tests.voice.clips import CLIPS, samples_of
 from tests.voice.spoken_before import SPOKEN_BEFORE
 from tests.voice.variants import variants
 from voice.errors import TranscriberUnavailable
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcription.device import chosen_compute_type, chosen_device
 from voice.transcription.engine_io import EngineJob, EngineResult
 from voice.transcription.mel_window import FULL, FULL_FRAMES, Mel, Window
@@ -33,7 +33,7 @@ CLEAR = CLIPS["lj001-0004"]
 
 
 @pytest.fixture(scope="module")
-def model(settings: VoiceSettings) -> LoadedModel:
+def model(settings: TranscriptionSettings) -> LoadedModel:
     return load_model(settings.model_dir)
 
 

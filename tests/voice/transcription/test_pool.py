@@ -14,7 +14,7 @@ import pytest
 
 from voice.audio.segments import SpeechSegment
 from voice.errors import TranscriberBusy, TranscriberUnavailable, TranscriptionTimeout
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcriber import Urgency, Waiting
 from voice.transcription.jobs import TranscriptionJob
 from voice.transcription.pool import Pool
@@ -35,7 +35,7 @@ class PoolHarness:
         self.log = log
         values = {"workers": 1, "deadline_floor_s": 20.0, **settings}
         self.pool = Pool(
-            VoiceSettings(model_dir=log.parent, **values),  # type: ignore[arg-type] # fields of several types
+            TranscriptionSettings(model_dir=log.parent, **values),  # type: ignore[arg-type] # fields of several types
             command("tests.voice.transcription.pool_child", "--log", str(log), *options),
             lambda _: None,
         )

@@ -25,14 +25,14 @@ from voice.errors import (
     TranscriberUnavailable,
     TranscriptionTimeout,
 )
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcriber import Recording
 from voice.transcription.languages import language_code
 from voice.transcription.remote_transcriber import EndpointTranscriber
 
 SECRET = "sk-very-secret"
 SHORT = CLIPS["lj001-0002"]
-SETTINGS = VoiceSettings(model_dir=Path("/nowhere"), deadline_floor_s=60.0, queue_limit=0)
+SETTINGS = TranscriptionSettings(model_dir=Path("/nowhere"), deadline_floor_s=60.0, queue_limit=0)
 
 
 in_one_loop = pytest.mark.asyncio(loop_scope="module")

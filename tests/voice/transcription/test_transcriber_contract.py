@@ -16,7 +16,7 @@ from tests.voice.clips import CLIPS, samples_of
 from tests.voice.transcription.test_cached_transcriber import MemoryTranscripts
 from voice.audio.decoder_client import Decoder
 from voice.errors import AudioRefused, TranscriberUnavailable
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcriber import Recording, Transcriber
 from voice.transcription.cached_transcriber import CachedTranscriber
 from voice.transcription.remote_transcriber import EndpointTranscriber
@@ -45,7 +45,7 @@ def scripted() -> ScriptedTranscriber:
 @asynccontextmanager
 async def behind_an_address() -> AsyncIterator[Transcriber]:
     """The endpoint's transcriber, with a service that hears the spoken clip in whatever it is sent."""
-    settings = VoiceSettings(model_dir=Path("/nowhere"), deadline_floor_s=60.0)
+    settings = TranscriptionSettings(model_dir=Path("/nowhere"), deadline_floor_s=60.0)
     async with FakeTranscriptionServer() as server:
         segment = {**SEGMENT, "text": SPOKEN.transcript}
         heard = Behaviour(body={**VERBOSE, "text": SPOKEN.transcript, "segments": [segment]})

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from voice.errors import AudioRefused, NothingHeard, TranscriberBusy, TranscriptionTimeout, VoiceError
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcriber import Growing, Recording, Waiting
 from voice.transcript import SpeechChunk, Transcript
 from voice.transcription.scripted_transcriber import ScriptedProgress, ScriptedTranscriber
 from voice.transcription.voice_note import VoiceIntake
 
-SETTINGS = VoiceSettings(model_dir=Path("/nowhere"))
+SETTINGS = TranscriptionSettings(model_dir=Path("/nowhere"))
 
 
 def chunk(
@@ -104,7 +104,7 @@ async def test_weak_sound_alone_drops_no_ordinary_sentence() -> None:
 
 async def test_too_many_bytes_never_reach_the_transcriber() -> None:
     transcriber = ScriptedTranscriber(["never said"])
-    small = VoiceSettings(model_dir=Path("/nowhere"), max_bytes=3)
+    small = TranscriptionSettings(model_dir=Path("/nowhere"), max_bytes=3)
     with pytest.raises(AudioRefused) as caught:
         await VoiceIntake(transcriber, small).transcribe(Recording(data=b"note"))
     assert caught.value.code == "too_large"
@@ -122,7 +122,7 @@ async def test_the_transcribers_failure_passes_through_unchanged(failure: VoiceE
 
 async def test_the_language_hint_of_the_call_outranks_the_setting() -> None:
     transcriber = ScriptedTranscriber(["eins", "zwei"])
-    german = VoiceIntake(transcriber, VoiceSettings(model_dir=Path("/nowhere"), language="de"))
+    german = VoiceIntake(transcriber, TranscriptionSettings(model_dir=Path("/nowhere"), language="de"))
     await german.transcribe(Recording(data=b"one"))
     await german.transcribe(Recording(data=b"two", language="fr"))
     assert [call.language for call in transcriber.calls] == ["de", "fr"]
@@ -143,7 +143,7 @@ async def test_the_script_answers_by_hash_before_order() -> None:
 def test_a_setting_that_makes_no_sense_is_named(field: str, value: float) -> None:
     values: dict[str, float] = {field: value}
     with pytest.raises(ValueError, match=field):
-        VoiceSettings(model_dir=Path("/nowhere"), **values)  # type: ignore[arg-type] # one field of several types
+        TranscriptionSettings(model_dir=Path("/nowhere"), **values)  # type: ignore[arg-type] # one field of several types
 
 
 async def test_growing_words_come_without_artefacts_and_only_when_there_are_more_of_them() -> None:

@@ -8,7 +8,7 @@ from tests.voice.clips import CLIPS, NOISE, NOTE_TRANSCRIPT, NOTES, Clip, sample
 from tests.voice.sounds import quiet
 from voice.errors import AudioRefused, NothingHeard
 from voice.selftest import BUNDLED_TRANSCRIPT, bundled_clip
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcriber import Recording
 from voice.transcription.voice_note import VoiceIntake
 from voice.transcription.whisper_transcriber import WhisperTranscriber
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="session")]
 
 
 @pytest.fixture(scope="module")
-def intake(transcriber: WhisperTranscriber, settings: VoiceSettings) -> VoiceIntake:
+def intake(transcriber: WhisperTranscriber, settings: TranscriptionSettings) -> VoiceIntake:
     return VoiceIntake(transcriber, settings)
 
 

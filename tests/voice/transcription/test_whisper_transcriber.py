@@ -24,7 +24,7 @@ import pytest_asyncio
 
 from tests.voice.clips import CLIPS, Clip, amr_bomb, samples_of, wav
 from voice.errors import NOT_WORKING, TranscriberUnavailable
-from voice.settings import VoiceSettings
+from voice.settings import TranscriptionSettings
 from voice.transcriber import Growing, Recording, Waiting
 from voice.transcript import Transcript
 from voice.transcription.whisper_transcriber import WhisperTranscriber
@@ -39,7 +39,7 @@ SHORT = CLIPS["lj001-0002"]
 OTHER = CLIPS["lv_0880"]
 
 
-def of_one_recogniser(settings: VoiceSettings) -> WhisperTranscriber:
+def of_one_recogniser(settings: TranscriptionSettings) -> WhisperTranscriber:
     """A transcriber with a queue for one recording."""
     return WhisperTranscriber(
         replace(settings, queue_limit=1, language="en", beam_size=1, workers=1, deadline_floor_s=60.0)
@@ -47,7 +47,7 @@ def of_one_recogniser(settings: VoiceSettings) -> WhisperTranscriber:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def whisper(settings: VoiceSettings) -> AsyncIterator[WhisperTranscriber]:
+async def whisper(settings: TranscriptionSettings) -> AsyncIterator[WhisperTranscriber]:
     """A transcriber whose only recogniser is up. What a test does to it is over when the test ends."""
     transcriber = of_one_recogniser(settings)
     await transcriber.warm_up()
@@ -172,7 +172,9 @@ async def test_live_sound_is_heard_without_a_decoder(whisper: WhisperTranscriber
     assert (await whisper.transcribe(Recording(data=b"", form="pcm", urgency="final"))).chunks == ()
 
 
-async def test_closing_fails_the_jobs_that_wait_and_leaves_no_process(settings: VoiceSettings) -> None:
+async def test_closing_fails_the_jobs_that_wait_and_leaves_no_process(
+    settings: TranscriptionSettings,
+) -> None:
     whisper = of_one_recogniser(settings)
     await whisper.warm_up()
     processes = [os.pidfd_open(pid) for pid in whisper.pids]
@@ -189,7 +191,7 @@ async def test_closing_fails_the_jobs_that_wait_and_leaves_no_process(settings: 
     assert all(map(ends, processes))
 
 
-async def test_closing_while_the_model_loads_leaves_no_process(settings: VoiceSettings) -> None:
+async def test_closing_while_the_model_loads_leaves_no_process(settings: TranscriptionSettings) -> None:
     transcriber = WhisperTranscriber(settings)
     async with asyncio.TaskGroup() as group:
         job = group.create_task(outcome(transcriber, samples_of(SHORT), form="pcm", urgency="final"))
@@ -204,7 +206,7 @@ async def test_a_missing_model_is_named_to_the_operator_with_the_command_that_br
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "whisper-base"
-    transcriber = WhisperTranscriber(VoiceSettings(model_dir=folder, workers=1))
+    transcriber = WhisperTranscriber(TranscriptionSettings(model_dir=folder, workers=1))
     try:
         with pytest.raises(TranscriberUnavailable) as caught:
             await transcriber.warm_up()
@@ -220,13 +222,15 @@ async def test_a_missing_model_is_named_to_the_operator_with_the_command_that_br
 
 
 async def test_a_damaged_model_is_named_and_works_once_it_is_replaced(
-    settings: VoiceSettings, tmp_path: Path
+    settings: TranscriptionSettings, tmp_path: Path
 ) -> None:
     for name in ("config.json", "tokenizer.json", "vocabulary.txt"):
         shutil.copy(settings.model_dir / name, tmp_path / name)
     model = tmp_path / "model.bin"
     model.write_bytes(b"not a model")
-    transcriber = WhisperTranscriber(VoiceSettings(model_dir=tmp_path, language="en", beam_size=1, workers=1))
+    transcriber = WhisperTranscriber(
+        TranscriptionSettings(model_dir=tmp_path, language="en", beam_size=1, workers=1)
+    )
     try:
         with pytest.raises(TranscriberUnavailable) as caught:
             await transcriber.transcribe(Recording(data=SHORT.data))
@@ -263,18 +267,20 @@ async def test_hours_of_silence_are_heard_as_five_minutes_of_nothing(whisper: Wh
 
 
 @pytest.mark.crash
-def test_every_process_dies_with_a_killed_parent_even_when_it_is_busy(settings: VoiceSettings) -> None:
+def test_every_process_dies_with_a_killed_parent_even_when_it_is_busy(
+    settings: TranscriptionSettings,
+) -> None:
     program = textwrap.dedent(
         f"""
         import asyncio, pathlib
         from tests.voice.clips import CLIPS
-        from voice.settings import VoiceSettings
+        from voice.settings import TranscriptionSettings
         from voice.transcriber import Recording
         from voice.transcription.whisper_transcriber import WhisperTranscriber
 
         async def main():
             model_dir = pathlib.Path({str(settings.model_dir)!r})
-            transcriber = WhisperTranscriber(VoiceSettings(model_dir=model_dir, workers=1))
+            transcriber = WhisperTranscriber(TranscriptionSettings(model_dir=model_dir, workers=1))
             await transcriber.warm_up()
             async with asyncio.TaskGroup() as group:
                 group.create_task(transcriber.transcribe(Recording(data=CLIPS["jfk"].data)))

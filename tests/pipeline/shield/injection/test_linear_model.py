@@ -13,7 +13,7 @@ from pipeline.shield.injection.lexicon import shipped_lexicon
 from pipeline.shield.injection.linear_model import (
     FILE,
     MAGIC,
-    BadLinearModel,
+    BadInjectionModel,
     from_bytes,
     load_model,
     shipped_model,
@@ -72,7 +72,7 @@ def test_training_twice_gives_the_same_bytes_and_they_can_be_read_again() -> Non
 
 
 def test_a_missing_file_of_weights_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadLinearModel, match=r"none\.bin cannot be read"):
+    with pytest.raises(BadInjectionModel, match=r"none\.bin cannot be read"):
         load_model(tmp_path / "none.bin")
 
 
@@ -93,9 +93,9 @@ def test_a_damaged_or_foreign_file_of_weights_is_refused_with_the_reason() -> No
     }
 
     for words, bad in cases.items():
-        with pytest.raises(BadLinearModel, match=f"^w.bin.*{words}"):
+        with pytest.raises(BadInjectionModel, match=f"^w.bin.*{words}"):
             from_bytes(bad, "w.bin")
-    with pytest.raises(BadLinearModel, match="is damaged"):
+    with pytest.raises(BadInjectionModel, match="is damaged"):
         from_bytes(data[:-1], "w.bin")
 
 
