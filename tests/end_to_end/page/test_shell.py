@@ -31,8 +31,10 @@ _STORED = """async () => {
 
 _UPDATED = """async (name) => {
   const isNew = async () => {
+    // The cache first, which a worker makes while it installs: it may begin between the two questions.
+    if (!(await caches.has(name))) return false;
     const { installing, waiting, active } = await navigator.serviceWorker.getRegistration();
-    return !installing && !waiting && active.state === 'activated' && (await caches.has(name));
+    return !installing && !waiting && active.state === 'activated';
   };
   while (!(await isNew())) await new Promise((done) => setTimeout(done, 20));
 }"""
