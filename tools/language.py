@@ -53,6 +53,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "documents": ("docs", "README.md", "CONTRIBUTING.md"),
 }
 _SUFFIXES = frozenset((".css", ".html", ".js", ".md", ".py", ".sh", ".yaml", ".yml"))
+"""Not .toml and .json: most of them hold what people say."""
 _LEFT_OUT = (
     *("docs/adr/", "docs/seeds.md", "tools/language.py", "tests/data/"),
     *("pipeline/intake/injection.py", "pipeline/llm/request_files.py", "pipeline/llm/request_reminders.py"),

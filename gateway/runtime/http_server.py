@@ -170,8 +170,8 @@ class Server:
         return response
 
     async def _read_body(self, request: web.Request) -> None:
-        """Read the body, which the request keeps for its handler. Raises HTTPException for a body that is too
-        large, too slow, or over the limit of concurrent bodies: an unknown sender may use little memory."""
+        """Read the body, which the request keeps for its handler. Raises web.HTTPException for a body that is
+        too large, too slow, or one too many at a time: an unknown sender may use little memory."""
         limits, size = self._limits, request.content_length
         if not request.can_read_body:
             return

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,11 @@ SAME_PORTS = {
     "Spawn": ["pipeline/domain/background.py", "voice/streaming/partials.py"],
 }
 """Ports that voice has again, as it imports no other package."""
+_CLASS = r"[A-Z]\w*[a-z]\w*"
+CLASSES_NAMED = re.compile(
+    rf"\b(?:Raises?|See|Implements)((?:,? (?:or |and )?`?{_CLASS}`?)+)|`([A-Z][a-z]+[A-Z]\w*)`"
+)
+"""Where a docstring names classes."""
 KIND_NAMES = {"utils", "util", "helpers", "common", "base", "misc", "manager"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -74,6 +81,41 @@ def test_a_class_name_is_used_once() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(relative(path))
     assert {name: found for name, found in places.items() if len(found) > 1} == SAME_PORTS
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """What a statement defines or imports."""
+    match node:
+        case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+            return {name}
+        case ast.Assign(targets=targets):
+            return {target.id for target in targets if isinstance(target, ast.Name)}
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return {(alias.asname or alias.name).rpartition(".")[2] for alias in names}
+    return set()
+
+
+def classes_named(text: str) -> set[str]:
+    """The classes that a docstring says to exist."""
+    found = CLASSES_NAMED.finditer(" ".join(text.split()))
+    return {name for match in found for name in re.findall(_CLASS, match[1] or match[2])}
+
+
+def test_a_docstring_names_classes_that_exist() -> None:
+    assert classes_named(
+        "Raises ValueError, `No` or\n  Gone. See `Also.this`, and a `TwoWords`; raises x.Y"
+    ) == {*("ValueError", "No", "Gone", "Also", "TwoWords")}
+    nodes = [(path, node) for path in python_files(*PACKAGES) for node in statements(path)]
+    known = set(dir(builtins)).union(*(names_in(node) for _, node in nodes))
+    unknown = {
+        f"{relative(path)}:{node.lineno}": missing
+        for path, node in nodes
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        and (missing := classes_named(node.value.value) - known)
+    }
+    assert unknown == {}
 
 
 def test_every_test_folder_is_a_package() -> None:
