@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.redaction.known import KnownSecrets
-from pipeline.redaction.redactor import Redactor, StreamingRedactor
+from pipeline.redaction.redactor import _MOST_CLEAN, Excerpt, Redactor, StreamingRedactor
 from tests.pipeline.redaction.secrets_made import Made, made_secrets
 from tests.support.tables import each
 
@@ -68,6 +68,20 @@ def test_an_excerpt_is_the_beginning_of_the_redacted_text(parts: list[str], char
     whole, found = KNOWN.text(text), KNOWN.excerpt(text, chars)
     assert found.text == whole[:chars]
     assert found.whole == (len(whole) <= chars)
+
+
+def test_an_excerpt_with_room_for_a_long_text_is_the_text_to_its_end() -> None:
+    # What may begin a secret is held back until the text has ended.
+    text = _filler(5_000) + "password:"
+    assert KNOWN.excerpt(text, len(text)) == Excerpt(text, whole=True)
+    assert KNOWN.excerpt(text, len(text) - 1) == Excerpt(text[:-1], whole=False)
+
+
+def test_a_bounded_number_of_clean_texts_is_remembered() -> None:
+    redactor = Redactor(lambda: CONFIGURED)
+    assert all(redactor.is_clean(f"thread {number}") for number in range(_MOST_CLEAN + 10))
+    assert len(redactor._clean) == 10
+    assert not redactor.is_clean(CONFIGURED[0])
 
 
 def test_a_line_is_one_line_and_says_where_it_is_cut() -> None:
