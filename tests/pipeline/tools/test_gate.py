@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -110,6 +111,17 @@ async def test_a_sub_agent_gets_its_own_groups_without_a_loader_and_never_notes(
         one, call("load_tools", {"groups": ["notes"]}), call("note", {"text": "x"}), scope=below
     )
     assert (loading.content, noting.content) == ("Unknown tool: load_tools", "Unknown tool: note")
+
+
+async def test_a_call_that_cannot_be_shown_to_a_person_is_refused_with_the_reason() -> None:
+    async def unclear(_arguments: Mapping[str, Any], _scope: TurnScope) -> str:
+        raise ToolFailed("at: there is no such time")
+
+    ran = Ran()
+    one = gate(group(replace(tool("note", ran), preview=unclear)))
+    (result,) = await propose(one, call("note", {"text": "x"}), scope=scope())
+    assert (result.success, ran.calls) == (False, [])
+    assert "at: there is no such time" in result.content
 
 
 async def test_of_two_tools_of_one_name_the_earlier_groups_stays() -> None:
