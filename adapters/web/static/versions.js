@@ -68,9 +68,8 @@ export class Versions {
   /** The message has its outcome. @param {string} messageId */
   ended(messageId) {
     const answer = this.store.find(messageId, 'assistant');
-    const out = this.removed.has(this.rootOf(messageId));
-    if (answer && !out && !answer.streaming && answer.entryId > this.newestEntry) this.#setNewest(messageId, answer.entryId);
     const root = this.rootOf(messageId);
+    if (answer && !this.removed.has(root) && !answer.streaming && answer.entryId > this.newestEntry) this.#setNewest(messageId, answer.entryId);
     if (this.roots.has(messageId)) this.chosen.delete(root);
     if (this.later.has(root)) this.#draw(root);
   }
@@ -104,13 +103,10 @@ export class Versions {
 
   /** The messages of the turn that have an answer, oldest first, and the first one if anything of it is known. @param {string} root */
   #answered(root) {
-    const later = (this.later.get(root) ?? []).filter((id) => {
-      const answer = this.store.find(id, 'assistant');
-      return answer && !answer.streaming && !this.store.find(id, 'error');
-    });
-    // Entries of earlier pages arrive after the newest ones.
-    const place = (/** @type {string} */ id) => this.store.find(id, 'assistant')?.entryId || Infinity;
-    later.sort((one, other) => (place(one) < place(other) ? -1 : Number(place(one) > place(other))));
+    const answers = (this.later.get(root) ?? []).flatMap((id) => this.store.find(id, 'assistant') ?? []).filter(({ streaming, messageId }) => !streaming && !this.store.find(messageId, 'error'));
+    // Entries of earlier pages arrive after the newest ones; one that is not recorded yet is the newest.
+    const place = (/** @type {Item} */ { entryId }) => entryId || Number.MAX_SAFE_INTEGER;
+    const later = answers.sort((one, other) => place(one) - place(other)).map(({ messageId }) => messageId);
     const known = OF_A_TURN.some((role) => this.store.find(root, role));
     return known || later.length === 0 ? [root, ...later] : later;
   }
