@@ -34,13 +34,13 @@ async def test_every_fault_ends_in_an_answer_or_an_error_in_words(
         await server.__aexit__()
     # On a busy machine the time of a slow one may pass before its request arrives.
     for timeout_s in (0.5, 5, 30) if fault.slow else (30,):
-        await _fails_as_it_says(fault, client, timeout_s)
+        await _ends_as_it_says(fault, client, timeout_s)
         if server.requests:
             break
     assert len(server.requests) == fault.calls <= CALLS_AT_MOST
 
 
-async def _fails_as_it_says(fault: Fault, client: LlmClient, timeout_s: float) -> None:
+async def _ends_as_it_says(fault: Fault, client: LlmClient, timeout_s: float) -> None:
     request = replace(ask(max_tokens=10, timeout_s=timeout_s), retries=2)
     heard: list[LlmItem] = []
     async with asyncio.timeout(60):
